@@ -76,6 +76,25 @@ describe('unit tests', () => {
     expect((await testRules(path)).problems).toEqual([`${path}: no file is called none*.yml`])
   })
 
+  it.each([
+    ['1/0', '.inf'],
+    ['1/0', '+.Inf'],
+    ['-1/0', '-.inf'],
+    ['16', '0x10'],
+    ['-8', '-010'],
+    ['8', '0o10'],
+    ['1000', '1_000'],
+    ['0.5', '.5'],
+    ['0', '~'],
+  ])('expect %s as a number of YAML: %s', async (expression, value) => {
+    const path = join(directory, 'a.test.yml')
+    const test = `{expr: 'vector(${expression})', eval_time: 1m, exp_samples: [{labels: '{}', value: ${value}}]}`
+    writeFileSync(path, `evaluation_interval: 0s\ntests: [{interval: 1m, promql_expr_test: [${test}]}]\n`)
+    expect((await testRules(path)).problems).toEqual([])
+    // Debian's promtool may be missing.
+    if (hasPromtool) expect(promtoolPasses(path)).toBe(true)
+  })
+
   it('do not run where a rule file is wrong', async () => {
     writeFileSync(join(directory, 'a.yml'), 'groups: [{name: g, rules: [{alert: A}]}]')
     const path = join(directory, 'a.test.yml')

@@ -57,7 +57,8 @@ export async function readRuleTestFile(text: string): Promise<RuleTestFileResult
   const file = await readYaml(text, (message, line) => void problems.push({ message, line }))
   if (file === undefined) return { problems }
   file.allow(['rule_files', 'evaluation_interval', 'group_eval_order', 'tests'])
-  const evaluationMs = lengthOf(file, 'evaluation_interval', DEFAULT_INTERVAL_MS)
+  // promtool takes 0 for its default, too.
+  const evaluationMs = durationOf(file, 'evaluation_interval') || DEFAULT_INTERVAL_MS
   const read: RuleTestFile = {
     ruleFiles: file.texts('rule_files'),
     evaluationMs,
@@ -72,7 +73,7 @@ function testOf(table: YamlTable, evaluationMs: number): RuleTest {
   table.allow(['name', 'interval', 'input_series', 'alert_rule_test', 'promql_expr_test', ...external])
   return {
     name: table.text('name'),
-    intervalMs: lengthOf(table, 'interval', evaluationMs),
+    intervalMs: lengthOf(table, 'interval') ?? evaluationMs,
     series: table.tables('input_series').flatMap(seriesOf),
     alerts: table.tables('alert_rule_test').map(alertCaseOf),
     expressions: table.tables('promql_expr_test').map(expressionCaseOf),
@@ -107,7 +108,7 @@ function expressionCaseOf(table: YamlTable): ExpressionCase {
   const samples = table.tables('exp_samples').map((sample) => {
     sample.allow(['labels', 'value'], { histogram: 'native histograms are not supported' })
     const labels = readLabels(sample, 'labels') ?? LabelSet.of([])
-    return { labels, value: sample.read('value', floatOf, 'a number') ?? 0 }
+    return { labels, value: sample.read('value', yamlNumber, 'a number') ?? 0 }
   })
   return { atMs: momentOf(table), text: table.text('expr'), samples }
 }
@@ -130,12 +131,27 @@ function pairsOf(table: YamlTable): (readonly [string, string])[] {
   return table.keys.map((key) => [key, table.text(key)] as const)
 }
 
+/** A number as promtool's reader of YAML has it. */
+function yamlNumber(given: string): number | undefined {
+  const text = given.replaceAll('_', '').toLowerCase()
+  const [, sign = '', special] = /^([+-]?)\.(inf|nan)$/.exec(text) ?? []
+  if (special !== undefined) return floatOf(sign + special)
+  const [, minus = '', whole] = /^([+-]?)(0x[0-9a-f]+|0o?[0-7]+|0b[01]+)$/.exec(text) ?? []
+  if (whole === undefined) return floatOf(text)
+  const size = Number(whole.replace(/^0(?=[0-7])/, '0o'))
+  return minus === '-' ? -size : size
+}
+
 function momentOf(table: YamlTable): number {
   return table.read('eval_time', boundedDurationMs, 'a duration such as 5m') ?? 0
 }
 
-function lengthOf(table: YamlTable, key: string, byDefault: number): number {
-  const ms = table.read(key, boundedDurationMs, 'a duration such as 1m')
+function lengthOf(table: YamlTable, key: string): number | undefined {
+  const ms = durationOf(table, key)
   if (ms === 0) table.say(`\`${key}\` is 0`, [key])
-  return ms || byDefault
+  return ms
+}
+
+function durationOf(table: YamlTable, key: string): number | undefined {
+  return table.read(key, boundedDurationMs, 'a duration such as 1m')
 }
