@@ -4,19 +4,26 @@
  * it ran at most once, its audit record was there before it ran, and every answer fits what it wrote.
  */
 
-import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { verifyAudit } from '../../server/kernel/accounts/audit/verify.ts'
-import { withAuditFile } from '../../storage/sqlite/audit-file.ts'
 import { KilledServer } from '../rig/killed-server/killed-server.ts'
 import { until } from '../rig/patience.ts'
-import { type Rig, type RigOptions, runCourse, Tally, type Totals } from '../rig/rig.ts'
+import { type Rig, type RigOptions, runCourse, type Totals } from '../rig/rig.ts'
 import { Link, type User } from '../rig/world/link.ts'
-import { args, command, str, type } from '../support/bytes.ts'
+import { args, command } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { Random } from '../support/random.ts'
 import { decoded, type Json } from '../support/records.ts'
+import {
+  auditOf,
+  MOST_SLEEP_MS,
+  randomSleep,
+  recordedNames,
+  text,
+  WRITE,
+  writingTables,
+  writtenIn,
+} from './approvals/writing.ts'
 
 const BUSY = 13
 /** Killed there, or at any moment. */
@@ -27,26 +34,13 @@ const PATIENCE_MS = 1200
 const KEYS_PER_LIFE = 12
 /** Twenty seconds. */
 const ANSWER = { looks: 2_000, everyMs: 10 }
-/** How long a program runs at most, beyond what writing takes. */
-const MOST_SLEEP_MS = 40
 
 export const executes: Rig = async (options) => {
   // It warns that the program runs as its own user.
   const server = new KilledServer({ udpPort: await freePort(), logLevel: 'error' })
   const file = join(server.directory, 'ran')
-  server.append(tableOf(file))
+  server.append(writingTables(file))
   return runCourse('executes', options, new Run(server, file, options))
-}
-
-/** What the operator writes in the argument of `sh -c` is the operator's own; key and time stand in arguments after it. */
-function tableOf(file: string): string {
-  const script = `echo "begin $1" >> ${file}; sleep "$2"; echo "end $1" >> ${file}`
-  const parameter = (name: string, pattern: string): string =>
-    `[[exec.parameter]]\nname = "${name}"\npattern = "${pattern}"\n`
-  return (
-    `[[exec]]\nname = "exec.write"\nargv = ["/bin/sh", "-c", ${JSON.stringify(script)}, "sh", "{key}", "{sleep}"]\n` +
-    `max_running = 64\n${parameter('key', 'k[0-9]+')}${parameter('sleep', '0[.][0-9]+')}`
-  )
 }
 
 interface Key {
@@ -117,8 +111,7 @@ class Run {
   }
 
   #newKey(): Key {
-    const sleep = `0.${String(this.#random.below(MOST_SLEEP_MS)).padStart(3, '0')}`
-    return { name: `k${this.#keys.length}`, sleep, outcomes: new Set() }
+    return { name: `c${this.#keys.length}`, sleep: randomSleep(this.#random), outcomes: new Set() }
   }
 
   /** By result id. */
@@ -135,14 +128,10 @@ class Run {
 
   /** The result id; undefined if the server is gone or has too much to do. */
   async #execute(link: Link, key: Key, asked: Map<number, Key>): Promise<number | undefined> {
-    const list = args(
-      ['key', type.string, str(key.name)],
-      ['sleep', type.string, str(key.sleep)],
-      ['idempotency_key', type.string, str(key.name)],
-    )
+    const list = args(text('name', key.name), text('sleep', key.sleep), text('idempotency_key', key.name))
     this.#asked++
     const response = await link.ask(
-      (seq) => command.execute(seq, 'exec.write', list),
+      (seq) => command.execute(seq, WRITE, list),
       ({ status, result }) => {
         if (status === 0) asked.set(result, key)
       },
@@ -172,16 +161,15 @@ class Run {
   }
 
   #judge(): Totals {
-    const lines = existsSync(this.#file) ? readFileSync(this.#file, 'utf8').trim().split('\n') : []
-    const written = tallied(lines)
-    const finding = verifyAudit(this.#server.database)
-    if (!finding.whole) throw new Error(`the audit log is broken at ${finding.at}: ${finding.problem}`)
-    const records = withAuditFile(this.#server.database, (file) => [...file.records].map(recordOf))
-    const executed = tallied(records.filter(({ action }) => action === 'execute').map(({ key }) => key))
+    const written = writtenIn(this.#file)
+    const records = auditOf(this.#server.database)
+    const executed = recordedNames(records, 'execute')
+    let ran = 0
     const outcomes = { ok: 0, unknown: 0 }
     for (const { name, outcomes: came } of this.#keys) {
       const [begun, ended] = [written.of(`begin ${name}`), written.of(`end ${name}`)]
       const reported = `${name}: began ${begun} times, ended ${ended} times, answers ${[...came].join(', ')}`
+      ran += begun
       const [outcome] = came
       if (came.size !== 1 || (outcome !== 'ok' && outcome !== 'unknown')) throw new Error(`not one answer: ${reported}`)
       if (begun > 1 || ended > begun) throw new Error(`it ran more than once: ${reported}`)
@@ -200,26 +188,9 @@ class Run {
       'at named points': this.#fired,
       keys: this.#keys.length,
       asked: this.#asked,
-      ran: lines.filter((line) => line.startsWith('begin')).length,
+      ran,
       ...outcomes,
-      records: finding.records,
+      records: records.length,
     }
   }
-}
-
-interface Recorded {
-  readonly action: string
-  readonly key: string
-}
-
-function recordOf(record: { readonly action: unknown; readonly args: unknown }): Recorded {
-  const text = (of: unknown): string => (of instanceof Uint8Array ? Buffer.from(of).toString() : String(of))
-  const given: Json = JSON.parse(text(record.args))
-  return { action: text(record.action), key: given.idempotency_key ?? '' }
-}
-
-export function tallied(names: readonly string[]): Tally {
-  const tally = new Tally()
-  for (const name of names) tally.add(name)
-  return tally
 }

@@ -3,6 +3,7 @@ import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import type { Rig, Totals } from '../rig/rig.ts'
 import { alerts, clusterAlerts } from './alerts.ts'
+import { clusterApprovals, treeApprovals } from './approval-steps.ts'
 import { approvals } from './approvals.ts'
 import { cluster, failovers, natsCuts } from './cluster.ts'
 import { clusterHistory } from './cluster-history.ts'
@@ -49,6 +50,16 @@ const RIGS: Readonly<Record<string, Entry>> = {
   guesses: { rig: guesses, of: 'guesses at a password, from one address and from 500', short: 4_000 },
   executes: { rig: executes, of: 'SIGKILLs around EXECUTEs with idempotency keys', short: 12 },
   approvals: { rig: approvals, of: 'SIGKILLs around EXECUTEs that wait for approval, and their approvals', short: 12 },
+  'cluster-approvals': {
+    rig: clusterApprovals,
+    of: 'ends of leaders at each step of such EXECUTEs in a cluster',
+    short: 9,
+  },
+  'tree-approvals': {
+    rig: treeApprovals,
+    of: 'ends of a server, of the one below it that runs such EXECUTEs, and of both, at each of these steps',
+    short: 9,
+  },
   marks: { rig: marks, of: 'SIGKILLs while requests publish values', short: 12 },
   history: { rig: history, of: 'SIGKILLs of a server that records its history, above all while it merges', short: 12 },
   alerts: {
