@@ -180,7 +180,7 @@ export class Executor {
     if (known === undefined && invocation.isRepeatOnly) {
       throw new StatusError('INVALID_ARGUMENT', 'no EXECUTE with this idempotency_key is known: nothing runs')
     }
-    if (isUnknownYet(known) && control.learn !== undefined) this.#running.needsRoomToLearn(control, context.identity)
+    if (control.learn !== undefined && isUnknownYet(known)) this.#running.needsRoomToLearn(control, context.identity)
     if (known === undefined) this.#needsRoom(control, invocation, context.identity, rule)
     if (known === undefined && key !== undefined) this.#executions.needsRoom(user)
     const { all, run } =
@@ -212,12 +212,12 @@ export class Executor {
             finish(encodeResult(result)),
           )
         : this.#beginToLearn(checked, known, pending)
-    const run = (): void => {
-      if (known === undefined) finish(encodeResult(CHECKED))
-      else if (known.result === undefined) known.waiting.push(finish)
-      else finish(known.result)
-    }
-    return { id: pending.id, run: begun ?? run }
+    if (begun !== undefined) return { id: pending.id, run: begun }
+    // In the batch of its announcement, so that no crash parts them. The command holds it back until the response is sent.
+    if (known === undefined) finish(encodeResult(CHECKED))
+    else if (known.result === undefined) known.waiting.push(finish)
+    else finish(known.result)
+    return { id: pending.id, run: () => {} }
   }
 
   /** What asks for a result that is not known here, but may be known where the control has run; undefined if nobody can be asked. */
