@@ -101,6 +101,19 @@ it('a notifier tells of what fires when it was put, and nobody of anything once 
   expect(decoded(await root.query('producer.channels')).map(({ name }: Json) => name)).not.toContain('notify:pager:')
 })
 
+it('tells what waits for the approval of the role of whoever has put it', async () => {
+  await done(ann, 'notify.put', { notifiers: tableOf('pager', 'approvals = true') })
+  for (const user of ['olga', 'luis']) await server.producer.addUser(user, { role: user })
+  await done(root, 'role.allow', { role: 'olga', command: 'EXECUTE', object: 'role.explain', approval: 'author' })
+  await done(root, 'role.allow', { role: 'luis', command: 'EXECUTE', object: 'role.explain', approval: 'chief' })
+  const asked = { user: 'ann', command: 'COLLECT', object: 'test.a' }
+  for (const user of ['luis', 'olga']) await askFor(await server.producer.seat(user), 'role.explain', asked)
+  await tells('pager firing ApprovalWaits')
+  const [{ id }] = decoded(await ann.query('producer.approvals')) as [Json]
+  await done(ann, 'control.approve', { id })
+  await tells('pager firing ApprovalWaits', 'pager resolved ApprovalWaits')
+})
+
 describe('what is refused changes nothing, and has a reason', () => {
   const refusal = async (notifiers: string, given: Record<string, string> = {}, seat = ann): Promise<string> => {
     const { outcome, detail } = await run(seat, 'notify.put', { notifiers, ...given })
