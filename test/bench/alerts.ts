@@ -19,6 +19,7 @@ import { decoded, type Json } from '../support/records.ts'
 import { ServerProcess } from '../support/server-process.ts'
 import { lanesOf, type Span, type Workload } from './history/samples.ts'
 import { type WriteTaker, write } from './history/takers.ts'
+import { TurnMeter } from './turn-meter.ts'
 
 const METRIC = 'bench_level'
 const LANES = 4
@@ -142,22 +143,26 @@ class OwnServer implements Evaluator {
   readonly name = 'cinnabar'
   readonly headers: Readonly<Record<string, string>>
   readonly #server: ServerProcess
+  readonly #meter: TurnMeter
 
-  private constructor(server: ServerProcess, token: string) {
+  private constructor(server: ServerProcess, meter: TurnMeter, token: string) {
     this.#server = server
+    this.#meter = meter
     this.headers = { authorization: `Bearer ${token}` }
   }
 
   static async start(rules: string): Promise<OwnServer> {
+    const meter = new TurnMeter()
     const server = new ServerProcess(
       `[log]\nlevel = "error"\n[channels]\nmax_bytes = 4294967296\n[quota]\nqueued_bytes = 0\nseries = 1000000\n` +
         `[history]\nmetrics = ["prometheus.*", "rules.*"]\nresolution = "0"\n[alerts]\nbuiltin = false\nrules = [${JSON.stringify(rules)}]\n`,
+      { preload: meter.preload },
     )
     await server.start()
     const seat = await server.seat()
     const token = await tokenOfPublisher(seat, 'prometheus.*')
     seat.peer.destroy()
-    return new OwnServer(server, token)
+    return new OwnServer(server, meter, token)
   }
 
   get url(): string {
@@ -175,10 +180,11 @@ class OwnServer implements Evaluator {
     return Number(figures?.evaluations ?? 0)
   }
 
-  /** How long NOPs take for an interval, one after the other, while the server does nothing but evaluate. */
+  /** How long NOPs take for an interval, one after the other, and turns of the server, while it does nothing but evaluate. */
   async nops(seconds: number): Promise<Record<string, number>> {
     const seat = await this.#server.seat()
     const times: number[] = []
+    this.#meter.start()
     for (const end = performance.now() + seconds * 1_000; performance.now() < end; ) {
       const started = performance.now()
       await seat.ok((seq) => command.nop(seq))
@@ -186,13 +192,23 @@ class OwnServer implements Evaluator {
       await setTimeout(NOP_MS)
     }
     seat.peer.destroy()
-    const ms = (share: number): number => Number(percentile(times, share).toFixed(2))
-    return { 'NOP p50, ms': ms(0.5), 'NOP p99, ms': ms(0.99), 'NOP longest, ms': ms(1) }
+    const { longestMs, longestCpuMs, waitedMs } = await this.#meter.end()
+    const rounded = (ms: number): number => Number(ms.toFixed(2))
+    const share = (of: number): number => rounded(percentile(times, of))
+    return {
+      'NOP p50, ms': share(0.5),
+      'NOP p99, ms': share(0.99),
+      'NOP longest, ms': share(1),
+      'turn longest, ms': rounded(longestMs),
+      'turn longest, ms on a core': rounded(longestCpuMs),
+      'waited for a core, ms': rounded(waitedMs),
+    }
   }
 
   async remove(): Promise<void> {
     await this.#server.end('SIGTERM')
     await this.#server.remove()
+    this.#meter.remove()
   }
 }
 

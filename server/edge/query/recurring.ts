@@ -40,8 +40,6 @@ interface Ahead {
 export class HistoryRun implements RecurringRun {
   readonly #history: () => RememberedHistory
   readonly #services: HistoryRunServices
-  /** Nobody ends it. */
-  readonly #ended = new AbortController().signal
   /** What it asked for the last time, from the time on. */
   #habit: readonly RememberedSelection[] = []
   /** What is asked for and was not given yet. */
@@ -90,7 +88,7 @@ export class HistoryRun implements RecurringRun {
   ): Promise<T> {
     const { work, clock, section, labels } = this.#services
     const lastMs = clock.monotonicMs() + section().timeout
-    if (this.#asking !== undefined) await settledOrOver(this.#asking, { clock, lastMs, ended: this.#ended })
+    if (this.#asking !== undefined) await settledOrOver(this.#asking, { clock, lastMs })
     const history = this.#history()
     const asked: RememberedSelection[] = []
     let read = 0
@@ -117,7 +115,6 @@ export class HistoryRun implements RecurringRun {
         work,
         clock,
         timeoutMs: lastMs - clock.monotonicMs(),
-        ended: this.#ended,
         worked: (ms) => {
           this.workedMs += ms
         },

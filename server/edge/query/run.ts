@@ -25,6 +25,11 @@ export interface RunOptions {
   readonly worked?: (ms: number) => void
 }
 
+/** `ended`: undefined if somebody always waits. */
+export interface EndlessRunOptions extends Omit<RunOptions, 'ended'> {
+  readonly ended?: AbortSignal | undefined
+}
+
 /** What may be asked, and what may be used for the answer. */
 export interface QueryRequest {
   readonly history: AskedHistory
@@ -43,12 +48,12 @@ export type AskedTimes =
 export async function runQuery<T>(
   steps: Generator<unknown, T, void>,
   source: HistorySource,
-  { tenant, work, clock, timeoutMs, ended, memory, worked }: RunOptions,
+  { tenant, work, clock, timeoutMs, ended, memory, worked }: EndlessRunOptions,
 ): Promise<T> {
   const lastMs = clock.monotonicMs() + timeoutMs
   const party = worked === undefined ? { tenant } : { tenant, worked }
   const check = (): void => {
-    if (ended.aborted) throw new QueryProblem('canceled', 'query was canceled')
+    if (ended?.aborted === true) throw new QueryProblem('canceled', 'query was canceled')
     if (memory?.refused.aborted) throw new CrowdedQuery()
     if (clock.monotonicMs() >= lastMs) throw new QueryProblem('timeout', 'query timed out in expression evaluation')
   }
@@ -66,20 +71,20 @@ export async function runQuery<T>(
 /** Settles with a promise, or when the time is over, or nobody waits any more. */
 export async function settledOrOver(
   waiting: Promise<void> | undefined,
-  { clock, lastMs, ended }: Pick<RunOptions, 'clock' | 'ended'> & { readonly lastMs: number },
+  { clock, lastMs, ended }: Pick<EndlessRunOptions, 'clock' | 'ended'> & { readonly lastMs: number },
 ): Promise<void> {
-  if (ended.aborted) return
+  if (ended?.aborted === true) return
   let end = (): void => {}
   const over = new Promise<void>((resolve) => {
     end = resolve
   })
   const timer = clock.setTimeout(end, Math.max(0, lastMs - clock.monotonicMs()))
-  ended.addEventListener('abort', end)
+  ended?.addEventListener('abort', end)
   try {
     await Promise.race([waiting, over])
   } finally {
     clock.clear(timer)
-    ended.removeEventListener('abort', end)
+    ended?.removeEventListener('abort', end)
   }
 }
 

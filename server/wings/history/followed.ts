@@ -32,6 +32,12 @@ interface Followed {
   isUsed: boolean
 }
 
+interface KnownKey {
+  readonly spanMs: number
+  readonly beforeMs: number
+  readonly key: string
+}
+
 interface Asked {
   readonly columns: FollowedColumns
   readonly come: Promise<boolean>
@@ -42,8 +48,8 @@ export class FollowedSelections {
   readonly #services: FollowedServices
   /** By what is selected. */
   readonly #followed = new Map<string, Followed>()
-  /** Of matchers that are asked for again and again. */
-  readonly #texts = new WeakMap<HistorySelection['matchers'], string>()
+  /** Keys by matchers and tenant: to make one takes longer than all else that is done of a selection that is there. */
+  readonly #keys = new WeakMap<HistorySelection['matchers'], Map<string, KnownKey>>()
   /** By their numbers. */
   readonly #asked = new Map<number, Asked>()
   /** Those that were asked for in this turn. */
@@ -176,9 +182,13 @@ export class FollowedSelections {
   }
 
   #keyOf({ tenant, matchers, fromMs, toMs, twoBeforeMs = toMs }: HistorySelection): string {
-    const text = this.#texts.get(matchers) ?? JSON.stringify(matchers)
-    this.#texts.set(matchers, text)
-    return `${tenant} ${toMs - fromMs} ${toMs - twoBeforeMs} ${text}`
+    const [spanMs, beforeMs] = [toMs - fromMs, toMs - twoBeforeMs]
+    const byTenant = this.#keys.get(matchers) ?? new Map<string, KnownKey>()
+    const known = byTenant.get(tenant)
+    if (known?.spanMs === spanMs && known.beforeMs === beforeMs) return known.key
+    const key = `${tenant} ${spanMs} ${beforeMs} ${JSON.stringify(matchers)}`
+    this.#keys.set(matchers, byTenant.set(tenant, { spanMs, beforeMs, key }))
+    return key
   }
 
   #forget(key: string, { numbers, columns }: Followed): void {
