@@ -1,4 +1,5 @@
 /** `producer.alerts.active`: the alerts that are pending or fire, who was told of them, and of which nobody is told. */
+import type { LabelMatcher } from '../../../promql/label-matcher.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Label } from '../../kit/delivered-values.ts'
@@ -16,6 +17,7 @@ import {
 import type { OwnView } from '../../kit/peer.ts'
 import type { Clock, Steps } from '../../kit/running.ts'
 import type { InForce } from './in-force.ts'
+import { alertMatcher, matcherTexts, matchesAll } from './matchers.ts'
 import type { SilencedAlert, Silences } from './silences.ts'
 
 const { ARRAY, DOUBLE, REC, STRING, UINT32, UINT64 } = BasicType
@@ -31,7 +33,10 @@ const metric: Metric = {
   unit: '',
   description:
     'The alerts of your tenant that are pending or fire: since when, who was told, and whether they are silenced.',
-  parameters: [{ name: 'after', type: UINT32, description: 'Only alerts with a higher number.' }],
+  parameters: [
+    { name: 'after', type: UINT32, description: 'Only alerts with a higher number.' },
+    { name: 'matchers', type: STRING, description: 'Only alerts that match all of these, each on a line of its own.' },
+  ],
   exposition: 'none',
 }
 
@@ -69,11 +74,14 @@ export class ActiveAlerts implements PolledSensor {
     return { name: metric.name }
   }
 
-  check(): void {}
+  check(_metric: unknown, args: Arguments): void {
+    matchersIn(args)
+  }
 
   /** An alert is judged like a value of the metric `alert` with its labels. */
   *measure(_metric: unknown, args: Arguments, reader: Parameters<PolledSensor['measure']>[2]): Steps<Measurement> {
     const after = (args.get('after') as number | undefined) ?? 0
+    const matchers = matchersIn(args)
     const { alerts, view } = this.#options
     const { tenant } = reader
     const rights = view.readRights(reader)
@@ -86,6 +94,7 @@ export class ActiveAlerts implements PolledSensor {
       const labels = JSON.parse(row.labels) as Label[]
       const texts = new Map(labels.map(([name, text]) => [fromForeign(name), text]))
       if (!rights.mayReadRemembered({ tenant }, 'alert', (name) => texts.get(name))) continue
+      if (matchers.length > 0 && !matchesAll({ labels, fingerprint: fingerprintOf(labels) }, matchers)) continue
       if (++number > after && !list.add(yield* this.#fieldsOf(number, row, rule, labels))) break
     }
     return { value: list.value(), time: this.#clock.microseconds() }
@@ -93,7 +102,7 @@ export class ActiveAlerts implements PolledSensor {
 
   *#fieldsOf(number: number, row: AlertRow, rule: readonly string[], labels: readonly Label[]): Steps<Field[]> {
     const [tenant = '', file = '', group = '', name = ''] = rule
-    const { state, value, annotations, active, fired, kept } = row
+    const { state, value, annotations, active, fired, kept, missing } = row
     const alert: SilencedAlert = { labels, fingerprint: fingerprintOf(labels), firedMs: fired ?? 0 }
     const nowMs = this.#clock.wallMs()
     const said = this.#options.watch.saidOf(tenant, group, name, labels)
@@ -109,6 +118,7 @@ export class ActiveAlerts implements PolledSensor {
       time('since', active),
       time('fired', fired),
       time('kept_since', kept),
+      time('missing_since', missing),
       text('file', file),
       text('group', group),
       text('rule', name),
@@ -122,6 +132,15 @@ export class ActiveAlerts implements PolledSensor {
       .filter(({ table, groups }) => table.tenant === tenant && groups?.isTold({ fingerprint, labels }) === true)
       .map(({ table }) => table.name)
   }
+}
+
+/** Throws StatusError INVALID_ARGUMENT. */
+function matchersIn(args: Arguments): readonly LabelMatcher[] {
+  const texts = args.get('matchers')
+  if (texts === undefined) return []
+  return matcherTexts(String(texts))
+    .map(alertMatcher)
+    .filter((matcher) => matcher !== undefined)
 }
 
 const text = (name: string, value: string): Field => ({ name, type: STRING, value })

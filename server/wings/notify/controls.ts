@@ -1,9 +1,9 @@
 /** `alert.silence`, `alert.acknowledge`, `alert.unsilence`, and `notify.test`. */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import { type Control, type ControlArguments, failed, ok } from '../../kit/controls.ts'
+import { type Control, failed, ok } from '../../kit/controls.ts'
 import { type Clock, StatusError } from '../../kit/running.ts'
 import { notifyDestination } from './destination.ts'
-import { alertMatcher } from './matchers.ts'
+import { MAX_MATCHERS_TEXT, matcherTexts } from './matchers.ts'
 import { testNotification } from './notification.ts'
 import type { Notifiers } from './notifiers.ts'
 import type { Silences } from './silences.ts'
@@ -12,11 +12,6 @@ const { STRING, UINT64 } = BasicType
 const SECOND_MS = 1_000
 /** A year. */
 const MAX_SECONDS = 366 * 86_400
-const MAX_MATCHERS = 32
-/** As in the configuration. */
-const MAX_MATCHER = 1_024
-/** Of all regular expressions of a silence: they are looked at in one step, which takes a few milliseconds. */
-const MAX_PARTS = 500
 const MAX_COMMENT = 1_000
 
 export interface AlertControls {
@@ -31,7 +26,7 @@ const PARAMETERS: Control['parameters'] = [
   {
     name: 'matchers',
     type: STRING,
-    maxLength: 2 * MAX_MATCHERS * MAX_MATCHER,
+    maxLength: MAX_MATCHERS_TEXT,
     description: 'Which alerts, by matchers as Alertmanager has them, each on a line of its own: severity="page".',
   },
   { name: 'seconds', type: UINT64, description: 'For how long.' },
@@ -51,7 +46,7 @@ export function silencing(
         : 'Somebody takes care of alerts that fire: nobody is told of them again. What begins to fire later is told.',
     parameters: PARAMETERS,
     prepare(args, { identity }) {
-      const matchers = matchersIn(args)
+      const matchers = matcherTexts(String(args.get('matchers')))
       const seconds = Number(args.get('seconds'))
       if (seconds < 1 || seconds > MAX_SECONDS)
         throw new StatusError('INVALID_ARGUMENT', `\`seconds\` has to be from 1 to ${MAX_SECONDS}`)
@@ -119,29 +114,4 @@ export function notifyTest({ notifiers, clock }: AlertControls): Control {
       }
     },
   }
-}
-
-/** Throws StatusError. */
-function matchersIn(args: ControlArguments): readonly string[] {
-  const texts = String(args.get('matchers'))
-    .split('\n')
-    .filter((text) => text.trim() !== '')
-  if (texts.length === 0 || texts.length > MAX_MATCHERS)
-    throw new StatusError('INVALID_ARGUMENT', `\`matchers\` has to have from 1 to ${MAX_MATCHERS} of them`)
-  let size = 0
-  for (const text of texts) {
-    const matcher = text.length > MAX_MATCHER ? undefined : alertMatcher(text)
-    if (matcher === undefined)
-      throw new StatusError(
-        'INVALID_ARGUMENT',
-        `\`matchers\`: ${JSON.stringify(text.slice(0, MAX_MATCHER))} is none; write one like severity="page"`,
-      )
-    size += matcher.size
-    if (size > MAX_PARTS)
-      throw new StatusError(
-        'INVALID_ARGUMENT',
-        `\`matchers\`: the regular expressions have more than ${MAX_PARTS} parts together: write several silences`,
-      )
-  }
-  return texts
 }

@@ -57,6 +57,7 @@ const list = (
 const METRICS = [
   list('producer.notifications', 'The last notifications: to whom, when, and with what answer.', 'none', [
     { name: 'notifier', type: STRING, description: 'Only those of this one.' },
+    { name: 'alert', type: STRING, description: 'Only those of the groups that know an alert with this fingerprint.' },
   ]),
   list('producer.notifiers', 'Who is told of alerts, and how that goes.', exposition),
   list('producer.silences', 'Alerts of which nobody is told for a while.', 'none', [
@@ -120,8 +121,19 @@ export class NotifierFigures implements PolledSensor {
         const nowMs = this.#clock.wallMs()
         const found = args.get('ended') === true ? silences.endedOf(tenant, nowMs) : silences.of(tenant, nowMs)
         for (const silence of found) yield fieldsOfSilence(silence)
-      } else for (const row of log.of(tenant, notifier)) yield fieldsOfNotification(row)
+      } else yield* this.#notifications(tenant, notifier, args.get('alert') as string | undefined)
     }
+  }
+
+  *#notifications(tenant: string, notifier: string | undefined, alert: string | undefined): Iterable<Field[]> {
+    const { running, log } = this.#shown
+    const found = log.of(tenant, notifier)
+    if (alert === undefined) {
+      for (const row of found) yield fieldsOfNotification(row)
+      return
+    }
+    const groups = new Map(running.map(({ table, groups }) => [`${table.tenant}/${table.name}`, groups?.groupWith(alert)]))
+    for (const row of found) if (groups.get(row.notifier) === row.labels) yield fieldsOfNotification(row)
   }
 }
 

@@ -202,6 +202,12 @@ export class NotifyGroups {
     return this.#memberOf(alert)?.told === 'firing'
   }
 
+  /** The key of the group that an alert is in; undefined if it is not known. */
+  groupWith(fingerprint: string): string | undefined {
+    for (const { key, members } of this.#groups.values()) if (members.has(fingerprint)) return key
+    return undefined
+  }
+
   #memberOf(alert: KnownAlert): Member | undefined {
     return this.#groups.get(keyOf(this.#labelsOf(alert)))?.members.get(alert.fingerprint)
   }

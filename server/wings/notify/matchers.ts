@@ -1,5 +1,6 @@
 /** Matchers of alerts, as Alertmanager has them: `severity="page"`, `team=~"a|b"`, `host!=web1`. */
 import { LabelMatcher, MATCH_OPERATORS, type MatchOperator } from '../../../promql/label-matcher.ts'
+import { StatusError } from '../../kit/running.ts'
 import { type NotifiedAlert, textOfLabel } from './alert.ts'
 import { commonOf } from './notification.ts'
 
@@ -7,6 +8,12 @@ const FINGERPRINT = '__fingerprint__'
 /** Characters of a matcher that is there for people, and how many of them. */
 const MAX_SHOWN = 256
 const MOST_SHOWN = 16
+const MAX_MATCHERS = 32
+/** As in the configuration. */
+const MAX_MATCHER = 1_024
+/** Of all regular expressions together: they are looked at in one step, which takes a few milliseconds. */
+const MAX_PARTS = 500
+export const MAX_MATCHERS_TEXT = 2 * MAX_MATCHERS * MAX_MATCHER
 
 /** Of a text without spaces around it. Nothing of it can match in two ways, so it takes time in proportion to the text. */
 const SHAPE = /^([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^\s"{},][^"{},]*)?)$/s
@@ -20,6 +27,29 @@ export function alertMatcher(text: string): LabelMatcher | undefined {
   } catch {
     return undefined
   }
+}
+
+/** The matchers of an argument `matchers`, which has each on a line of its own. Throws StatusError INVALID_ARGUMENT. */
+export function matcherTexts(argument: string): readonly string[] {
+  const texts = argument.split('\n').filter((text) => text.trim() !== '')
+  if (texts.length === 0 || texts.length > MAX_MATCHERS)
+    throw new StatusError('INVALID_ARGUMENT', `\`matchers\` has to have from 1 to ${MAX_MATCHERS} of them`)
+  let size = 0
+  for (const text of texts) {
+    const matcher = text.length > MAX_MATCHER ? undefined : alertMatcher(text)
+    if (matcher === undefined)
+      throw new StatusError(
+        'INVALID_ARGUMENT',
+        `\`matchers\`: ${JSON.stringify(text.slice(0, MAX_MATCHER))} is none; write one like severity="page"`,
+      )
+    size += matcher.size
+    if (size > MAX_PARTS)
+      throw new StatusError(
+        'INVALID_ARGUMENT',
+        `\`matchers\`: the regular expressions have more than ${MAX_PARTS} parts together: ask several times with fewer`,
+      )
+  }
+  return texts
 }
 
 /** What matchers ask of an alert: its labels, and its fingerprint as if that were one, since other labels may come in addition. */

@@ -28,7 +28,7 @@ function row(host: string, state: AlertRow['state'] = 'firing', tenant = 'acme')
   }
 }
 
-function shown(rows: readonly AlertRow[], after?: number, tenant = 'acme') {
+function shown(rows: readonly AlertRow[], after?: number, tenant = 'acme', matchers?: string) {
   const silences = new Silences([], { change: () => {} })
   const silence = silences.add({
     tenant: 'acme',
@@ -68,7 +68,11 @@ function shown(rows: readonly AlertRow[], after?: number, tenant = 'acme') {
     },
     { microseconds: () => NOW * 1_000, wallMs: () => NOW },
   )
-  const args = new Map(after === undefined ? [] : [['after', after]])
+  const args = new Map<string, unknown>([
+    ...(after === undefined ? [] : [['after', after] as const]),
+    ...(matchers === undefined ? [] : [['matchers', matchers] as const]),
+  ]) as never
+  sensor.check(undefined, args)
   const steps = sensor.measure(undefined, args, { tenant } as never)
   if (!isSteps(steps)) throw new Error('it is given in steps')
   const records = valueToJson(finish(steps).value) as Json[]
@@ -87,6 +91,7 @@ it('has each alert with its times, its silence and who was told', () => {
       since: (NOW - 60_000) * 1_000,
       fired: NOW * 1_000,
       kept_since: 0,
+      missing_since: 0,
       file: 'disk.yml',
       group: 'g',
       rule: 'Full',
@@ -118,4 +123,13 @@ it('has what an alert says now', () => {
     { value: 7, annotations: { summary: 'seven' } },
     { value: 'NaN', annotations: { summary: expect.stringMatching(/^x/) } },
   ])
+})
+
+it('has those that match all matchers, and says what is none', () => {
+  const rows = [row('web1'), { ...row('web2'), missing: NOW - 5_000 }, row('db1')]
+  expect(shown(rows, undefined, 'acme', 'host=~"web.*"\nhost!=web1').records).toMatchObject([
+    { alert: 1, labels: { host: 'web2' }, missing_since: (NOW - 5_000) * 1_000 },
+  ])
+  expect(shown(rows, 1, 'acme', 'alertname=Full').records).toMatchObject([{ alert: 2 }, { alert: 3 }])
+  expect(() => shown(rows, undefined, 'acme', 'host')).toThrow('"host" is none; write one like severity="page"')
 })

@@ -1,0 +1,92 @@
+/** `producer.notifications`: all of a tenant, those of one notifier, and those of the groups that know an alert. */
+import { beforeEach, expect, it } from 'vitest'
+import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
+import { finish } from '../../../../server/kernel/core/fair-work.ts'
+import type { NotifiedAlert } from '../../../../server/wings/notify/alert.ts'
+import { NotifierFigures } from '../../../../server/wings/notify/figures.ts'
+import { NotifyGroups } from '../../../../server/wings/notify/groups.ts'
+import { NotificationLog } from '../../../../server/wings/notify/log.ts'
+import { Silences } from '../../../../server/wings/notify/silences.ts'
+import type { Json } from '../../../support/records.ts'
+
+const RULES = {
+  groupWaitMs: 0,
+  groupIntervalMs: 0,
+  repeatIntervalMs: 3_600_000,
+  sendResolved: true,
+  repeatsMuted: false,
+  repeatsEndedMs: 0,
+}
+const journal = { change: () => {} }
+
+let nowMs: number
+let figures: NotifierFigures
+let log: NotificationLog
+let groups: Readonly<Record<'pager' | 'mail', NotifyGroups>>
+beforeEach(() => {
+  nowMs = 1_700_000_000_000
+  const groupsBy = (name: string, groupBy: readonly string[]) =>
+    new NotifyGroups({
+      notifier: `acme/${name}`,
+      rules: { ...RULES, groupBy },
+      journal,
+      wallMs: () => nowMs,
+      groups: [],
+      alerts: [],
+      isMuted: () => false,
+      isHeld: () => false,
+    })
+  groups = { pager: groupsBy('pager', ['alertname', 'host']), mail: groupsBy('mail', ['alertname']) }
+  log = new NotificationLog([], journal)
+  const running = Object.entries(groups).map(([name, of]) => ({ table: { tenant: 'acme', name }, groups: of }))
+  const silences = new Silences([], journal)
+  const shown = { running: running as never, log, silences, tenants: () => ['acme'] }
+  figures = new NotifierFigures(shown, { microseconds: () => nowMs * 1_000, wallMs: () => nowMs })
+})
+
+function alert(host: string): NotifiedAlert {
+  return {
+    labels: [
+      ['alertname', 'Down'],
+      ['host', host],
+    ],
+    annotations: [],
+    state: 'firing',
+    value: '1',
+    sinceMs: nowMs,
+    firedMs: nowMs,
+    endedMs: 0,
+    group: 'g',
+    rule: 'Down',
+    fingerprint: host,
+  }
+}
+
+/** Tells of what is due now. */
+function tell(name: keyof typeof groups): void {
+  for (;;) {
+    const notification = finish(groups[name].next())
+    if (notification === undefined) return
+    log.add(`acme/${name}`, notification, { outcome: 'delivered', detail: '204', attempts: 1 }, nowMs++)
+    groups[name].told(notification)
+  }
+}
+
+function shown(args: Record<string, string>): readonly string[] {
+  const metric = figures.metric('producer.notifications')
+  if (metric === undefined) throw new Error('there is such a metric')
+  const { value } = figures.measure(metric, new Map(Object.entries(args)), { tenant: 'acme', role: 'admin' } as never)
+  return (valueToJson(value) as Json[]).map(({ notifier, group }) => `${notifier}: ${group}`)
+}
+
+it('has all, those of one notifier, and those of the groups that know an alert', () => {
+  for (const name of ['pager', 'mail'] as const) {
+    for (const host of ['web1', 'web2']) groups[name].take(alert(host))
+    tell(name)
+  }
+  expect(shown({}).length).toBe(3)
+  expect(shown({ notifier: 'mail' })).toEqual(['mail: alertname="Down"'])
+  expect(shown({ alert: 'web1' })).toEqual(['mail: alertname="Down"', 'pager: alertname="Down", host="web1"'])
+  expect(shown({ alert: 'web1', notifier: 'pager' })).toEqual(['pager: alertname="Down", host="web1"'])
+  expect(shown({ alert: 'db1' })).toEqual([])
+})
