@@ -273,3 +273,10 @@ export async function printList(
     if (!isJson) note(none)
   } else await print(isJson ? records.map(jsonOf).join('\n') : toText(records, screen?.size().columns))
 }
+
+/** `host=web1 severity=page`. */
+export function labelPairs(texts: Readonly<Record<string, string>>): string {
+  return Object.entries(texts)
+    .map(([name, text]) => `${safeText(name)}=${safeText(text)}`)
+    .join(' ')
+}

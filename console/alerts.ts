@@ -1,20 +1,11 @@
-/**
- * Alerts, rules, silences and notifications, as the server says them: what `producer.alerts.active`, `producer.rules`,
- * `producer.silences`, `producer.notifications` and `producer.notifiers` have, read again and again while a view shows it.
- */
-import { useEffect, useState } from 'preact/hooks'
-import type { Consumer, PlainRecord } from '../client/browser.ts'
-import { type Arguments, pagesOf, recordsOf, untilAnswered, useQuery } from './query.ts'
-import { type Refusal, refusalOf } from './refusals.ts'
+/** Alerts, rules, silences and notifications, as the records of the server say them, and what people make of them. */
+import type { PlainRecord } from '../client/browser.ts'
 
-/** What is shown is read again after this time. */
-const EVERY_MS = 5_000
-/** What takes long to read is read again after so many times as long. */
-const READ_SHARE = 10
-/** Records of one reading at most. */
-const MOST_RECORDS = 5_000
 const US_PER_S = 1e6
 const FAILS_AFTER_S = 300
+
+/** The label of alerts that say that a rule has no data at all. */
+const NO_DATA = 'no_data'
 
 /** A name of a label or an annotation, with its text. */
 export type Pair = readonly [name: string, text: string]
@@ -36,6 +27,8 @@ export interface ActiveAlert {
   readonly fired: number
   /** Since when it fires although its expression holds no more; 0: it holds. */
   readonly keptSince: number
+  /** Since when its expression has had no data, although it goes on; 0: it has some. */
+  readonly missingSince: number
   readonly file: string
   readonly group: string
   readonly rule: string
@@ -101,103 +94,9 @@ export interface NotifierLine {
   readonly lost: number
 }
 
-export interface Readings<T> {
-  /** Undefined until they are there. */
-  readonly lines: readonly T[] | undefined
-  /** Whether there are more than are read. */
-  readonly hasMore: boolean
-  readonly refusal: Refusal | undefined
-  /** Reads them again at once. */
-  readonly reload: () => void
-}
-
-type Read = Pick<Readings<PlainRecord>, 'lines' | 'hasMore' | 'refusal'>
-
-/** Reads a list of the server now and every few seconds while the page is looked at. `key`: by which its pages go on. */
-function useRecords(consumer: Consumer, metric: string, args: Arguments, key = ''): Readings<PlainRecord> {
-  const [read, setRead] = useState<Read>({ lines: undefined, hasMore: false, refusal: undefined })
-  const [round, setRound] = useState(0)
-  const question = JSON.stringify(args)
-  useEffect(() => {
-    const abort = new AbortController()
-    const { signal } = abort
-    let timer = 0
-    const ask = async (after: string) =>
-      untilAnswered(consumer, signal, () =>
-        consumer.query(metric, after === '' ? args : { ...args, after: Number(after) }, { signal }),
-      )
-    const all = async (): Promise<Read> => {
-      const lines: PlainRecord[] = []
-      for await (const records of pagesOf(ask, { key })) {
-        lines.push(...records)
-        if (lines.length >= MOST_RECORDS) return { lines, hasMore: true, refusal: undefined }
-      }
-      return { lines, hasMore: false, refusal: undefined }
-    }
-    const again = (pauseMs: number): void => {
-      timer = window.setTimeout(() => (document.hidden ? again(pauseMs) : void look()), pauseMs)
-    }
-    const look = async (): Promise<void> => {
-      const begunMs = performance.now()
-      try {
-        setRead(await all())
-      } catch (error) {
-        if (signal.aborted) return
-        setRead({ lines: undefined, hasMore: false, refusal: refusalOf(error) })
-      }
-      again(Math.max(EVERY_MS, READ_SHARE * (performance.now() - begunMs)))
-    }
-    void look()
-    return () => {
-      clearTimeout(timer)
-      abort.abort()
-    }
-  }, [consumer, metric, question, key, round])
-  return { ...read, reload: () => setRound((before) => before + 1) }
-}
-
-function linesOf<T>({ lines, ...rest }: Readings<PlainRecord>, lineOf: (record: PlainRecord) => T): Readings<T> {
-  return { ...rest, lines: lines?.map(lineOf) }
-}
-
-/** An admin may see those of other tenants, and can do nothing about them here. */
-function ofTenant({ lines, ...rest }: Readings<PlainRecord>, identity: string): Readings<PlainRecord> {
-  return { ...rest, lines: lines?.filter(({ tenant }) => tenant === tenantOf(identity)) }
-}
-
 /** Of somebody who has signed in as `name` or `tenant/name`. */
 export function tenantOf(identity: string): string {
   return identity.includes('/') ? (identity.split('/', 1)[0] ?? '') : 'default'
-}
-
-export function useActiveAlerts(consumer: Consumer): Readings<ActiveAlert> {
-  return linesOf(useRecords(consumer, 'producer.alerts.active', {}, 'alert'), activeAlertOf)
-}
-
-export function useRules(consumer: Consumer): Readings<RuleLine> {
-  return linesOf(useRecords(consumer, 'producer.rules', {}, 'rule'), ruleLineOf)
-}
-
-/** `ended`: those that ended within the last days. */
-export function useSilences(consumer: Consumer, identity: string, ended: boolean): Readings<SilenceLine> {
-  return linesOf(ofTenant(useRecords(consumer, 'producer.silences', ended ? { ended } : {}), identity), silenceLineOf)
-}
-
-/** `notifier`: empty for all. */
-export function useNotifications(consumer: Consumer, identity: string, notifier: string): Readings<NotificationLine> {
-  const records = useRecords(consumer, 'producer.notifications', notifier === '' ? {} : { notifier })
-  return linesOf(ofTenant(records, identity), notificationLineOf)
-}
-
-export function useNotifiers(consumer: Consumer, identity: string): Readings<NotifierLine> {
-  return linesOf(ofTenant(useRecords(consumer, 'producer.notifiers', {}), identity), notifierLineOf)
-}
-
-/** The controls of alerts that this user may run; undefined until the server has answered. */
-export function useAlertControls(consumer: Consumer): ReadonlySet<string> | undefined {
-  const answer = useQuery(consumer, 'producer.controls', { match: 'alert.*' })
-  if (answer.kind === 'waiting') return undefined
-  return new Set(answer.kind === 'answer' ? recordsOf(answer.sample.plain).map((record) => String(record['name'])) : [])
 }
 
 const number = (value: unknown): number => (typeof value === 'number' || typeof value === 'bigint' ? Number(value) : 0)
@@ -226,6 +125,7 @@ export function activeAlertOf(record: PlainRecord): ActiveAlert {
     since: seconds(record['since']),
     fired: seconds(record['fired']),
     keptSince: seconds(record['kept_since']),
+    missingSince: seconds(record['missing_since']),
     file,
     group,
     rule,
@@ -255,7 +155,7 @@ export function ruleLineOf(record: PlainRecord): RuleLine {
   }
 }
 
-function silenceLineOf(record: PlainRecord): SilenceLine {
+export function silenceLineOf(record: PlainRecord): SilenceLine {
   return {
     id: text(record['id']),
     isAcknowledgement: record['kind'] === 'acknowledgement',
@@ -267,7 +167,7 @@ function silenceLineOf(record: PlainRecord): SilenceLine {
   }
 }
 
-function notificationLineOf(record: PlainRecord): NotificationLine {
+export function notificationLineOf(record: PlainRecord): NotificationLine {
   const notifier = text(record['notifier'])
   return {
     key: `${notifier} ${text(record['key'])}`,
@@ -304,6 +204,11 @@ export function ruleOf({ file, group, rule }: ActiveAlert, rules: readonly RuleL
   return rules.find(
     (one) => one.isAlert && one.name === rule && one.group === group && one.file.split(/[/\\]/).at(-1) === file,
   )
+}
+
+/** Whether an alert is there, or goes on, because there are no data. */
+export function hasNoData({ missingSince, labels }: Pick<ActiveAlert, 'missingSince' | 'labels'>): boolean {
+  return missingSince > 0 || labels.some(([name, text]) => name === NO_DATA && text === 'true')
 }
 
 /** The worst first; what is not in it comes between warnings and information. */
@@ -344,9 +249,12 @@ export function byUrgency(one: ActiveAlert, other: ActiveAlert): number {
 }
 
 /** Whether an alert is meant by a text: each of its words is a part of a label with its name, of an annotation or of its state. */
-export function isMeant({ labels, annotations, state }: ActiveAlert, wanted: string): boolean {
+export function isMeant(
+  { labels, annotations = [], state }: Pick<ActiveAlert, 'labels'> & Partial<ActiveAlert>,
+  wanted: string,
+): boolean {
   const words = wanted.toLowerCase().split(/\s+/).filter(Boolean)
-  const said = [...labels.map((pair) => pair.join('=')), ...annotations.map(([, text]) => text), state]
+  const said = [...labels.map((pair) => pair.join('=')), ...annotations.map(([, text]) => text), state ?? '']
   const whole = said.join('\n').toLowerCase()
   return words.every((word) => whole.includes(word))
 }

@@ -1,104 +1,108 @@
-/** `cinnabar alerts` and `cinnabar rules list`: what a server evaluates, and what is pending and fires. */
+/** `cinnabar alerts` and `cinnabar rules list`: what is pending and fires, how it was, and what a server evaluates. */
 import type { Command } from 'commander'
-import { API_URL, askApi } from '../api.ts'
-import { formatDuration, jsonText, printable } from '../format.ts'
-import { httpUrlOf } from '../http.ts'
-import { resolveToken, type TokenOptions, withTokenOptions } from '../login.ts'
-import { formatTable, JSON_OPTION } from '../output.ts'
-import type { Cli } from '../session.ts'
+import { formatDuration } from '../format.ts'
+import { formatTable, JSON_OPTION, type JsonOptions, type Listing, labelPairs, printList } from '../output.ts'
+import { type AnswerRecord, fieldNumber, fieldsOf, fieldText, findField, queryAll } from '../records.ts'
+import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
+import { withProgress } from '../terminal.ts'
 import { safeText } from '../width.ts'
-import { addNotifications } from './notifications.ts'
+import { addAlertsHistory } from './alerts-history.ts'
+import { addNotifications, MATCHER_HELP } from './notifications.ts'
 
-const SECOND_MS = 1_000
-
-interface ListOptions extends TokenOptions {
-  readonly json?: boolean
-}
-
-type Texts = Readonly<Record<string, string>>
-
-interface AnsweredAlert {
-  readonly labels: Texts
-  readonly annotations: Texts
-  readonly state: string
-  readonly activeAt: string
-  readonly value: string
-}
-
-interface AnsweredRule {
-  readonly name: string
-  readonly type: string
-  readonly state?: string
-  readonly health: string
-  readonly lastError?: string
-  readonly evaluationTime: number
-}
-
-interface AnsweredGroup {
-  readonly name: string
-  readonly file: string
-  readonly interval: number
-  readonly rules: readonly AnsweredRule[]
-}
+const MS_US = 1_000
 
 export function addAlerts(program: Command, cli: Cli, wallMs: () => number = () => Date.now()): void {
   const { terminal } = cli
-  const alerts = program.command('alerts')
-  withTokenOptions(alerts, API_URL)
+  const listing = (none: string): Listing => ({
+    none,
+    toText: (records, width) => {
+      const heads = ['state', 'for', 'alert', 'value', 'labels', 'annotations', 'told', 'silence']
+      const rows = records.map((record) => alertRow(record, wallMs()))
+      return formatTable(
+        heads.map((head) => ({ head })),
+        rows,
+        terminal.colors,
+        width,
+      )
+    },
+  })
+  const alerts = withLoginOptions(program.command('alerts'))
     .description('list the alerts that are pending, or fire')
+    .argument('[matcher...]', `${MATCHER_HELP}; without any, all alerts`)
     .option(...JSON_OPTION)
-    .action(async (options: ListOptions) => {
-      const { alerts } = (await answered('alerts', options, terminal)) as { readonly alerts: readonly AnsweredAlert[] }
-      if (options.json && alerts.length > 0) return terminal.print(alerts.map(jsonText).join('\n'))
-      if (alerts.length === 0) return terminal.note('no alert is pending, and none fires')
-      const heads = ['state', 'for', 'alert', 'value', 'labels', 'annotations'].map((head) => ({ head }))
-      const rows = alerts.map(({ state, activeAt, labels: { alertname = '', ...labels }, value, annotations }) => [
-        printable(state),
-        formatDuration(Math.max(0, wallMs() - Date.parse(activeAt))),
-        safeText(alertname),
-        String(Number(value)),
-        labelPairs(labels),
-        labelPairs(annotations),
-      ])
-      return terminal.print(formatTable(heads, rows, terminal.colors, terminal.screen?.size().columns))
-    })
+    .action((matchers: readonly string[], options: JsonOptions) =>
+      withConsumer(cli, options, async (consumer) => {
+        const args = matchers.length === 0 ? {} : { matchers: matchers.join('\n') }
+        const next = (last: AnswerRecord) => ({ after: fieldNumber(last, 'alert') })
+        const reading = queryAll(consumer, 'producer.alerts.active', args, next)
+        const none = matchers.length === 0 ? 'no alert is pending, and none fires' : 'no alert matches'
+        await printList(terminal, await withProgress(terminal, 'reading alerts', reading), options.json, listing(none))
+      }),
+    )
+  addAlertsHistory(alerts, cli, wallMs)
   addNotifications(alerts, cli)
 }
 
-export function addRulesList(rules: Command, { terminal }: Cli): void {
-  withTokenOptions(rules.command('list'), API_URL)
+function alertRow(record: AnswerRecord, nowMs: number): readonly string[] {
+  const { alertname = '', ...labels } = textsOf(record, 'labels')
+  const sinceMs = (fieldNumber(record, 'fired') || fieldNumber(record, 'since')) / MS_US
+  const state = fieldText(record, 'state')
+  return [
+    fieldNumber(record, 'missing_since') > 0 ? `${state}, no data` : state,
+    formatDuration(Math.max(0, nowMs - sinceMs)),
+    safeText(alertname),
+    fieldText(record, 'value'),
+    labelPairs(labels),
+    labelPairs(textsOf(record, 'annotations')),
+    fieldText(record, 'told'),
+    fieldText(record, 'silence'),
+  ]
+}
+
+export function addRulesList(rules: Command, cli: Cli): void {
+  const { terminal } = cli
+  const listing: Listing = {
+    none: 'the server evaluates no rules',
+    toText: (records, width) => {
+      const heads = ['group', 'rule', 'type', 'state', 'health', 'every', 'took', 'error']
+      return formatTable(
+        heads.map((head) => ({ head })),
+        records.map(ruleRow),
+        terminal.colors,
+        width,
+      )
+    },
+  }
+  withLoginOptions(rules.command('list'))
     .description('list the rules that a server evaluates, and how')
     .option(...JSON_OPTION)
-    .action(async (options: ListOptions) => {
-      const { groups } = (await answered('rules', options, terminal)) as { readonly groups: readonly AnsweredGroup[] }
-      if (options.json && groups.length > 0) return terminal.print(groups.map(jsonText).join('\n'))
-      if (groups.length === 0) return terminal.note('the server evaluates no rules')
-      const heads = ['group', 'rule', 'type', 'state', 'health', 'every', 'took', 'error'].map((head) => ({ head }))
-      const rows = groups.flatMap(({ name: group, interval, rules }) =>
-        rules.map(({ name, type, state = '', health, evaluationTime, lastError = '' }) => [
-          safeText(group),
-          safeText(name),
-          printable(type),
-          printable(state),
-          printable(health),
-          formatDuration(interval * SECOND_MS),
-          `${Math.round(evaluationTime * SECOND_MS)} ms`,
-          safeText(lastError),
-        ]),
-      )
-      return terminal.print(formatTable(heads, rows, terminal.colors, terminal.screen?.size().columns))
-    })
+    .action((options: JsonOptions) =>
+      withConsumer(cli, options, async (consumer) => {
+        const next = (last: AnswerRecord) => ({ after: fieldNumber(last, 'rule') })
+        const reading = queryAll(consumer, 'producer.rules', {}, next)
+        await printList(terminal, await withProgress(terminal, 'reading rules', reading), options.json, listing)
+      }),
+    )
 }
 
-/** Rejects with Failure. */
-async function answered(what: 'alerts' | 'rules', options: TokenOptions, terminal: Cli['terminal']): Promise<unknown> {
-  const { token, from, tls } = await resolveToken(options, terminal, 'COLLECT alert')
-  const url = await httpUrlOf(options, terminal, `${what} are asked of`)
-  return askApi({ url, path: `/api/v1/${what}`, token, tls }, new URLSearchParams(), from, terminal)
+function ruleRow(record: AnswerRecord): readonly string[] {
+  const isAlert = fieldText(record, 'kind') === 'alert'
+  const state =
+    fieldNumber(record, 'firing') > 0 ? 'firing' : fieldNumber(record, 'pending') > 0 ? 'pending' : 'inactive'
+  return [
+    fieldText(record, 'group'),
+    fieldText(record, 'name'),
+    isAlert ? 'alerting' : 'recording',
+    isAlert ? state : '',
+    fieldText(record, 'health'),
+    formatDuration(fieldNumber(record, 'interval') / MS_US),
+    `${Math.round(fieldNumber(record, 'took') / MS_US)} ms`,
+    fieldText(record, 'problem'),
+  ]
 }
 
-export function labelPairs(texts: Texts): string {
-  return Object.entries(texts)
-    .map(([name, text]) => `${safeText(name)}=${safeText(text)}`)
-    .join(' ')
+/** The texts of a REC. */
+function textsOf(record: AnswerRecord, name: string): Readonly<Record<string, string>> {
+  const fields = fieldsOf(findField(record, name))
+  return Object.fromEntries(fields.map((field) => [field.name, String(field.value)]))
 }

@@ -1,5 +1,6 @@
 /** `cinnabar alerts log`, `silences`, `silence`, `ack` and `unsilence`: who was told of alerts, and of which nobody is told. */
 import type { Command } from 'commander'
+import type { Arguments } from '../../client/index.ts'
 import { wholeSeconds } from '../arguments.ts'
 import { callControl } from '../control.ts'
 import { formatTime } from '../format.ts'
@@ -18,7 +19,7 @@ interface SilenceOptions extends LoginOptions {
 const LOG_HEADS = ['time', 'notifier', 'group', 'firing', 'resolved', 'outcome', 'attempts', 'answer']
 const SILENCE_HEADS = ['id', 'kind', 'matchers', 'begins', 'ends', 'author', 'comment']
 const TIMES: readonly string[] = ['time', 'begins', 'ends']
-const MATCHER_HELP =
+export const MATCHER_HELP =
   'which alerts: matchers such as \'severity="page"\' or \'host=~"web.*"\'; all of them have to match'
 
 /** Subcommands of `cinnabar alerts`. */
@@ -29,16 +30,26 @@ export function addNotifications(alerts: Command, cli: Cli): void {
   })
   withLoginOptions(alerts.command('log'))
     .description('list who was told of alerts, when, and with what answer')
+    .option('--notifier <name>', 'only what this notifier has told')
     .option(...JSON_OPTION)
-    .action((options: JsonOptions) =>
-      printMetric(cli, options, 'producer.notifications', listing(LOG_HEADS, 'nobody was told of an alert')),
-    )
+    .action(({ notifier, ...options }: JsonOptions & { readonly notifier?: string }) => {
+      const args = notifier === undefined ? {} : { notifier }
+      return printMetric(
+        cli,
+        options,
+        'producer.notifications',
+        args,
+        listing(LOG_HEADS, 'nobody was told of an alert'),
+      )
+    })
   withLoginOptions(alerts.command('silences'))
     .description('list the alerts of which nobody is told for a while')
+    .option('--ended', 'those that have ended within the last five days instead')
     .option(...JSON_OPTION)
-    .action((options: JsonOptions) =>
-      printMetric(cli, options, 'producer.silences', listing(SILENCE_HEADS, 'nothing is silenced or acknowledged')),
-    )
+    .action(({ ended = false, ...options }: JsonOptions & { readonly ended?: boolean }) => {
+      const none = ended ? 'nothing has ended within the last five days' : 'nothing is silenced or acknowledged'
+      return printMetric(cli, options, 'producer.silences', ended ? { ended } : {}, listing(SILENCE_HEADS, none))
+    })
   addSilencing(alerts, cli, 'silence', 'tell nobody of alerts for a while', '2h')
   addSilencing(alerts, cli, 'ack', 'take care of alerts that fire: nobody is told of them again', '7d')
   withLoginOptions(alerts.command('unsilence'))
@@ -61,11 +72,13 @@ function addSilencing(alerts: Command, cli: Cli, name: 'silence' | 'ack', descri
     })
 }
 
-function printMetric(cli: Cli, options: JsonOptions, metric: string, listing: Listing): Promise<void> {
+function printMetric(cli: Cli, options: JsonOptions, metric: string, args: Arguments, listing: Listing): Promise<void> {
   const { terminal } = cli
   return withConsumer(cli, options, async (consumer) => {
-    const { value } = await withProgress(terminal, `reading ${metric}`, consumer.query(metric))
-    await printList(terminal, toRecords(value)?.records ?? [], options.json, listing)
+    const { value } = await withProgress(terminal, `reading ${metric}`, consumer.query(metric, args))
+    const { records, isCut } = toRecords(value) ?? { records: [], isCut: false }
+    await printList(terminal, records, options.json, listing)
+    if (isCut) terminal.note('there are more, for which the answer had no room')
   })
 }
 

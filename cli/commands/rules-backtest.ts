@@ -8,11 +8,10 @@ import { ExitCode, Failure } from '../failure.ts'
 import { formatDuration, jsonText, printable } from '../format.ts'
 import { httpUrlOf } from '../http.ts'
 import { resolveToken, type TokenOptions, withTokenOptions } from '../login.ts'
-import { formatTable, JSON_OPTION } from '../output.ts'
+import { formatTable, JSON_OPTION, labelPairs } from '../output.ts'
 import type { Cli } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { safeText } from '../width.ts'
-import { labelPairs } from './alerts.ts'
 
 const TIME_HELP = 'how long ago, such as 2h or 7d, or a time such as 2026-11-22T08:00'
 const MINUTE_MS = 60_000

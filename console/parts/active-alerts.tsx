@@ -1,33 +1,30 @@
 /** What fires and what is pending: the most urgent first, and what is silenced last. */
 import { useState } from 'preact/hooks'
+import { useActiveAlerts, useAlertControls, useNotifiers, useRules, useSilences } from '../alert-lists.ts'
 import {
   type ActiveAlert,
   byUrgency,
   failingNotifiers,
+  hasNoData,
   isMeant,
   type NotifierLine,
-  type RuleLine,
-  ruleOf,
-  useActiveAlerts,
-  useAlertControls,
-  useNotifiers,
-  useRules,
-  useSilences,
+  severityRank,
 } from '../alerts.ts'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount, formatDuration, formatUtc } from '../units.ts'
 import { AlertCard } from './alert-card.tsx'
+import { Name } from './name.tsx'
 import { Search } from './search.tsx'
 import { Loading, Unreadable } from './state.tsx'
 
 const PAGE = 50
+const MOST_SEVERITIES = 8
 
-const SHOWN = ['all', 'firing', 'pending', 'silenced'] as const
+const SHOWN = ['all', 'firing', 'pending', 'no data', 'silenced'] as const
 type Shown = (typeof SHOWN)[number]
 
 export function ActiveAlerts({ consumer, fleet, router, identity }: ViewProps) {
-  const active = useActiveAlerts(consumer)
-  const rules = useRules(consumer)
+  const active = useActiveAlerts(consumer, identity)
   const silences = useSilences(consumer, identity, false)
   const notifiers = useNotifiers(consumer, identity)
   const controls = useAlertControls(consumer)
@@ -66,6 +63,7 @@ export function ActiveAlerts({ consumer, fleet, router, identity }: ViewProps) {
             </a>
           ))}
         </p>
+        <Severities all={all} linkOf={(word) => linkWith('match', word)} />
         <Search
           label="Search alerts"
           placeholder="Words of labels: host=web1 disk"
@@ -79,8 +77,7 @@ export function ActiveAlerts({ consumer, fleet, router, identity }: ViewProps) {
       {active.hasMore ? <p class="note">There are more alerts than are shown here.</p> : null}
       {found.length === 0 ? (
         <p class="empty" role="status">
-          {all.length > 0 ? 'No alert matches.' : noAlerts(rules.lines)}{' '}
-          {all.length === 0 && rules.lines?.length !== 0 ? <a href={linkTo('alerts', 'rules')}>Rules</a> : null}
+          {all.length > 0 ? 'No alert matches.' : <NoAlerts consumer={consumer} identity={identity} />}
         </p>
       ) : null}
       {found.slice(0, pages * PAGE).map((alert) => (
@@ -89,7 +86,7 @@ export function ActiveAlerts({ consumer, fleet, router, identity }: ViewProps) {
           consumer={consumer}
           clock={fleet}
           alert={alert}
-          rule={ruleOf(alert, rules.lines)}
+          identity={identity}
           silence={silences.lines?.find(({ id }) => id === alert.silence)}
           controls={controls ?? new Set()}
           isOpen={open === alert.key}
@@ -109,16 +106,46 @@ export function ActiveAlerts({ consumer, fleet, router, identity }: ViewProps) {
   )
 }
 
-function isShown({ state, silence }: ActiveAlert, shown: Shown): boolean {
+function isShown(alert: ActiveAlert, shown: Shown): boolean {
+  const { state, silence } = alert
   if (shown === 'all') return true
+  if (shown === 'no data') return hasNoData(alert)
   if (shown === 'silenced') return silence !== ''
   return state === shown && silence === ''
 }
 
-function noAlerts(rules: readonly RuleLine[] | undefined): string {
-  return rules?.length === 0
-    ? 'No rules are evaluated, so there are no alerts.'
-    : 'No alert is pending, and none fires.'
+function NoAlerts({ consumer, identity }: Pick<ViewProps, 'consumer' | 'identity'>) {
+  const { lines } = useRules(consumer, identity)
+  if (lines?.length === 0) return <>No rules are evaluated, so there are no alerts.</>
+  return (
+    <>
+      No alert is pending, and none fires. <a href={linkTo('alerts', 'history')}>History</a>{' '}
+      <a href={linkTo('alerts', 'rules')}>Rules</a>
+    </>
+  )
+}
+
+/** Of alerts with more than one severity: how many there are of each, the worst first. */
+function Severities({
+  all,
+  linkOf,
+}: {
+  readonly all: readonly ActiveAlert[]
+  readonly linkOf: (word: string) => string
+}) {
+  const counts = new Map<string, number>()
+  for (const { severity } of all) counts.set(severity, (counts.get(severity) ?? 0) + 1)
+  if (counts.size < 2) return null
+  const severities = [...counts.keys()].filter(Boolean).sort((one, other) => severityRank(one) - severityRank(other))
+  return (
+    <nav class="choices" aria-label="Severities">
+      {severities.slice(0, MOST_SEVERITIES).map((severity) => (
+        <a key={severity} href={linkOf(`severity=${severity}`)}>
+          <Name text={severity} max={24} /> {formatCount(counts.get(severity) ?? 0)}
+        </a>
+      ))}
+    </nav>
+  )
 }
 
 /** Of what no rule knows: somebody ought to be told, and is not. */

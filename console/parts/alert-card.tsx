@@ -1,34 +1,41 @@
 /** One alert: what it says, since when, and what can be done about it. Unfolded, its annotations, its chart, and who was told. */
 import type { Consumer } from '../../client/browser.ts'
+import { useNotifications, useRules } from '../alert-lists.ts'
 import {
   ACKNOWLEDGED_SECONDS,
   type ActiveAlert,
   exactMatchersOf,
+  hasNoData,
   linksIn,
   type Pair,
-  type RuleLine,
+  ruleOf,
   type SilenceLine,
   severityLook,
 } from '../alerts.ts'
 import { expressionArgs } from '../expressions.ts'
 import { linkTo } from '../route.ts'
 import type { ServerClock } from '../series-watch.ts'
-import { formatDuration, formatMoment, formatNumber, formatUtc } from '../units.ts'
+import { formatCount, formatDuration, formatMoment, formatNumber, formatUtc } from '../units.ts'
 import { Action } from './action.tsx'
 import { AlertChart } from './alert-chart.tsx'
+import { HistoryOfAlert } from './alert-history.tsx'
 import { useExecution } from './execution.ts'
 import { Name } from './name.tsx'
 import { SilenceButton } from './silence-form.tsx'
 
 /** Annotations that are shown at once. */
 const SUMMARIES = ['summary', 'description', 'message']
+/** Notifications of one alert that are shown. */
+const MOST_TOLD = 8
+/** Of an alert whose rule cannot be read. */
+const USUAL_INTERVAL_SECONDS = 60
 const SHAPES = { critical: '▲', warning: '◆', info: '●' } as const
 
 interface AlertCardProps {
   readonly consumer: Consumer
   readonly clock: ServerClock
   readonly alert: ActiveAlert
-  readonly rule: RuleLine | undefined
+  readonly identity: string
   readonly silence: SilenceLine | undefined
   /** Those that may be run. */
   readonly controls: ReadonlySet<string>
@@ -40,13 +47,13 @@ interface AlertCardProps {
 }
 
 export function AlertCard(props: AlertCardProps) {
-  const { consumer, clock, alert, rule, silence, controls, isOpen, toggleLink, linkOf, onChange } = props
-  const { name, severity, state, labels, annotations } = alert
+  const { consumer, clock, alert, identity, silence, controls, isOpen, toggleLink, linkOf, onChange } = props
+  const { name, severity, state, labels } = alert
   const look = severityLook(severity)
   const isMuted = alert.silence !== ''
   const now = clock.nowMs / 1000
   const since = alert.fired || alert.since
-  const summary = SUMMARIES.map((wanted) => annotations.find(([of]) => of === wanted)?.[1]).find(Boolean)
+  const summary = summaryOf(alert)
   const others = labels.filter(([label]) => label !== 'alertname' && label !== 'severity')
   return (
     <article class={`card alert ${look}${isMuted ? ' muted' : ''}`} aria-label={name}>
@@ -62,11 +69,12 @@ export function AlertCard(props: AlertCardProps) {
           </h2>
           <p class="alert-state">
             {severity === '' ? null : (
-              <span class={`pill ${look}`}>
-                <bdi>{severity}</bdi>
-              </span>
+              <a class={`pill ${look}`} href={linkOf(`severity=${severity}`)} title="Alerts with this severity">
+                <Name text={severity} max={24} />
+              </a>
             )}
             <span class="pill">{state}</span>
+            {hasNoData(alert) ? <span class="pill">no data</span> : null}
             <span class="note">
               for{' '}
               <time title={`${formatMoment(since * 1e6)}, ${formatUtc(since * 1e6)}`}>
@@ -99,7 +107,7 @@ export function AlertCard(props: AlertCardProps) {
           <Acknowledge consumer={consumer} alert={alert} onDone={onChange} />
         ) : null}
         {!isMuted && controls.has('alert.silence') ? (
-          <SilenceButton consumer={consumer} alert={alert} onDone={onChange} />
+          <SilenceButton consumer={consumer} controls={controls} alert={alert} onDone={onChange} />
         ) : null}
         {silence !== undefined && controls.has('alert.unsilence') ? (
           <Action
@@ -121,9 +129,13 @@ export function AlertCard(props: AlertCardProps) {
           {isOpen ? 'Less' : 'Details'}
         </a>
       </div>
-      {isOpen ? <Details consumer={consumer} clock={clock} alert={alert} rule={rule} /> : null}
+      {isOpen ? <Details consumer={consumer} clock={clock} alert={alert} identity={identity} /> : null}
     </article>
   )
+}
+
+function summaryOf({ annotations }: Pick<ActiveAlert, 'annotations'>): string | undefined {
+  return SUMMARIES.map((wanted) => annotations.find(([of]) => of === wanted)?.[1]).find(Boolean)
 }
 
 /** At once and without a question: it loses nothing, and can be ended. */
@@ -181,14 +193,22 @@ function Muted({ silence, now }: { readonly silence: SilenceLine | undefined; re
   )
 }
 
-function Details({ consumer, clock, alert, rule }: Pick<AlertCardProps, 'consumer' | 'clock' | 'alert' | 'rule'>) {
-  const { annotations, value, since, fired, told, group, file } = alert
+function Details({
+  consumer,
+  clock,
+  alert,
+  identity,
+}: Pick<AlertCardProps, 'consumer' | 'clock' | 'alert' | 'identity'>) {
+  const { annotations, value, since, fired, missingSince, group, file } = alert
+  const rules = useRules(consumer, identity, group)
+  const rule = ruleOf(alert, rules.lines)
+  const isThere = rules.lines !== undefined || rules.refusal !== undefined
   const rows: readonly Pair[] = [
-    ...annotations,
+    ...annotations.filter(([, text]) => text !== summaryOf(alert)),
     ['value', formatNumber(value)],
     ['holds since', formatMoment(since * 1e6)],
     ...(fired > 0 ? ([['fires since', formatMoment(fired * 1e6)]] as const) : []),
-    ['told by', told === '' ? 'nobody yet' : told],
+    ...(missingSince > 0 ? ([['no data since', formatMoment(missingSince * 1e6)]] as const) : []),
     ['group', `${group}, ${file}`],
   ]
   return (
@@ -213,12 +233,57 @@ function Details({ consumer, clock, alert, rule }: Pick<AlertCardProps, 'consume
               </td>
             </tr>
           )}
+          <tr>
+            <th scope="row">told</th>
+            <td>
+              <Told consumer={consumer} identity={identity} alert={alert} />
+            </td>
+          </tr>
         </tbody>
       </table>
       <div>
         {rule === undefined ? null : <AlertChart consumer={consumer} clock={clock} alert={alert} rule={rule} />}
+        {isThere ? (
+          <HistoryOfAlert
+            consumer={consumer}
+            clock={clock}
+            alert={alert}
+            interval={rule?.interval ?? USUAL_INTERVAL_SECONDS}
+          />
+        ) : null}
       </div>
     </div>
+  )
+}
+
+/** Who was told of it since it holds, when, and with what answer; its group is told as a whole. */
+function Told({ consumer, identity, alert }: Pick<AlertCardProps, 'consumer' | 'identity' | 'alert'>) {
+  const { lines, refusal } = useNotifications(consumer, identity, { alert: alert.fingerprint })
+  const own = lines?.filter(({ time }) => time >= alert.since * 1e6) ?? []
+  if (own.length === 0) {
+    if (alert.told !== '') return <bdi>{alert.told}</bdi>
+    return lines === undefined && refusal === undefined ? <>…</> : <>nobody yet</>
+  }
+  return (
+    <>
+      <ul class="told">
+        {own.slice(0, MOST_TOLD).map(({ key, time, notifier, outcome, answer, firing, resolved }) => (
+          <li key={key}>
+            <time title={formatUtc(time)}>{formatMoment(time)}</time>{' '}
+            <a href={linkTo('alerts', 'notifications', { notifier })}>
+              <bdi>{notifier}</bdi>
+            </a>{' '}
+            {outcome}: <Name text={answer} max={60} />{' '}
+            <span class="note">
+              {[firing > 0 ? `${firing} firing` : '', resolved > 0 ? `${resolved} resolved` : '']
+                .filter(Boolean)
+                .join(', ')}
+            </span>
+          </li>
+        ))}
+      </ul>
+      {own.length > MOST_TOLD ? <p class="note">and {formatCount(own.length - MOST_TOLD)} more before</p> : null}
+    </>
   )
 }
 

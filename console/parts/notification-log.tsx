@@ -1,5 +1,6 @@
 /** Who was told, when, and with what answer; and how the notifiers are. */
-import { type NotificationLine, type NotifierLine, type Readings, useNotifications, useNotifiers } from '../alerts.ts'
+import { type Readings, useNotifications, useNotifiers } from '../alert-lists.ts'
+import type { NotificationLine, NotifierLine } from '../alerts.ts'
 import { useIsListed } from '../query.ts'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount, formatDuration, formatMoment, formatUtc } from '../units.ts'
@@ -13,7 +14,7 @@ const PAGE = 100
 export function NotificationLog({ consumer, fleet, router, identity }: ViewProps) {
   const notifier = router.route.value.args.get('notifier') ?? ''
   const notifiers = useNotifiers(consumer, identity)
-  const log = useNotifications(consumer, identity, notifier)
+  const log = useNotifications(consumer, identity, notifier === '' ? {} : { notifier })
   const mayTest = useIsListed(consumer, 'producer.controls', 'notify.test')
   const tests: Column<NotifierLine> = {
     cellLook: 'does',
@@ -123,7 +124,7 @@ function notifierColumns(now: number): readonly Column<NotifierLine>[] {
             problem === ''
               ? 'works'
               : failingSince > 0
-                ? `for ${formatDuration(now - failingSince)}: ${problem}`
+                ? `has failed for ${formatDuration(now - failingSince)}: ${problem}`
                 : problem
           }
         />

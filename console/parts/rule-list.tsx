@@ -1,6 +1,7 @@
 /** The rules, by group: what they ask, whether they can be evaluated, when that was done last, and how long it took. */
 import { useState } from 'preact/hooks'
-import { type RuleLine, useRules } from '../alerts.ts'
+import { useRules } from '../alert-lists.ts'
+import type { RuleLine } from '../alerts.ts'
 import { lengthText } from '../chart-time.ts'
 import { expressionArgs } from '../expressions.ts'
 import { linkTo, type ViewProps } from '../route.ts'
@@ -22,8 +23,8 @@ interface Group {
   readonly rules: readonly RuleLine[]
 }
 
-export function RuleList({ consumer, fleet, router }: ViewProps) {
-  const rules = useRules(consumer)
+export function RuleList({ consumer, fleet, router, identity }: ViewProps) {
+  const rules = useRules(consumer, identity)
   const [pages, setPages] = useState(1)
   const { args } = router.route.value
   const text = args.get('match') ?? ''
@@ -154,7 +155,15 @@ function columnsFor(now: number): readonly Column<RuleLine>[] {
 
 function Alerts({ rule: { name, firing, pending, isAlert } }: { readonly rule: RuleLine }) {
   if (!isAlert) return null
-  if (firing + pending === 0) return <span class="note">none</span>
+  if (firing + pending === 0)
+    return (
+      <span class="note">
+        none{' '}
+        <a class="history" href={linkTo('alerts', 'history', { match: `alertname=${name}` })}>
+          History <span class="unseen">of {name}</span>
+        </a>
+      </span>
+    )
   const said = [firing > 0 ? `${firing} firing` : '', pending > 0 ? `${pending} pending` : ''].filter(Boolean)
   return <a href={linkTo('alerts', '', { match: `alertname=${name}` })}>{said.join(', ')}</a>
 }

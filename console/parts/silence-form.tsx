@@ -6,15 +6,21 @@ import { formatDuration } from '../units.ts'
 import { useExecution } from './execution.ts'
 
 const USUAL_SECONDS = 7_200
+const KINDS = [
+  ['alert.silence', 'also those that begin to fire later: a silence'],
+  ['alert.acknowledge', 'only those that fire now: an acknowledgement'],
+] as const
 
 interface SilenceButtonProps {
   readonly consumer: Consumer
+  /** Those that may be run. */
+  readonly controls: ReadonlySet<string>
   /** What the matchers begin with; undefined: nothing. */
   readonly alert?: ActiveAlert
   readonly onDone: () => void
 }
 
-export function SilenceButton({ consumer, alert, onDone }: SilenceButtonProps) {
+export function SilenceButton({ consumer, controls, alert, onDone }: SilenceButtonProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   // Each time the form begins anew.
   const [round, setRound] = useState(0)
@@ -34,6 +40,7 @@ export function SilenceButton({ consumer, alert, onDone }: SilenceButtonProps) {
           key={round}
           consumer={consumer}
           matchers={alert === undefined ? [] : matchersOf(alert)}
+          mayAcknowledge={controls.has('alert.acknowledge')}
           onCancel={close}
           onDone={() => {
             close()
@@ -48,14 +55,16 @@ export function SilenceButton({ consumer, alert, onDone }: SilenceButtonProps) {
 interface SilenceFormProps {
   readonly consumer: Consumer
   readonly matchers: readonly string[]
+  readonly mayAcknowledge: boolean
   readonly onCancel: () => void
   readonly onDone: () => void
 }
 
-function SilenceForm({ consumer, matchers, onCancel, onDone }: SilenceFormProps) {
+function SilenceForm({ consumer, matchers, mayAcknowledge, onCancel, onDone }: SilenceFormProps) {
   const [text, setText] = useState(matchers.join('\n'))
   const [seconds, setSeconds] = useState<number>(USUAL_SECONDS)
   const [comment, setComment] = useState('')
+  const [control, setControl] = useState<'alert.silence' | 'alert.acknowledge'>('alert.silence')
   const { run, execute, again } = useExecution(consumer, ({ outcome }) => {
     if (outcome === 'ok') onDone()
   })
@@ -64,7 +73,7 @@ function SilenceForm({ consumer, matchers, onCancel, onDone }: SilenceFormProps)
     event.preventDefault()
     if (isRunning) return
     const args = { matchers: text, seconds: BigInt(seconds), ...(comment !== '' && { comment }) }
-    void (run.kind === 'lost' ? again() : execute('alert.silence', () => args))
+    void (run.kind === 'lost' ? again() : execute(control, () => args))
   }
   return (
     <form onSubmit={send}>
@@ -81,6 +90,23 @@ function SilenceForm({ consumer, matchers, onCancel, onDone }: SilenceFormProps)
           onInput={({ currentTarget }) => setText(currentTarget.value)}
         />
       </label>
+      {mayAcknowledge ? (
+        <fieldset>
+          <legend>Which of them</legend>
+          {KINDS.map(([name, title]) => (
+            <label key={name} class="kind">
+              <input
+                type="radio"
+                name="control"
+                value={name}
+                checked={name === control}
+                onChange={() => setControl(name)}
+              />{' '}
+              {title}
+            </label>
+          ))}
+        </fieldset>
+      ) : null}
       <label>
         For
         <select
@@ -114,7 +140,7 @@ function SilenceForm({ consumer, matchers, onCancel, onDone }: SilenceFormProps)
           Cancel
         </button>
         <button type="submit" class="first" aria-disabled={isRunning}>
-          Silence
+          {control === 'alert.silence' ? 'Silence' : 'Acknowledge'}
         </button>
       </div>
     </form>

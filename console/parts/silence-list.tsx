@@ -1,5 +1,6 @@
 /** Silences and acknowledgements: those in force, each with a way to end it, and those that ended within the last days. */
-import { type SilenceLine, useAlertControls, useSilences } from '../alerts.ts'
+import { useAlertControls, useSilences } from '../alert-lists.ts'
+import type { SilenceLine } from '../alerts.ts'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatDuration, formatMoment, formatUtc } from '../units.ts'
 import { Action } from './action.tsx'
@@ -44,7 +45,7 @@ export function SilenceList({ consumer, fleet, router, identity }: ViewProps) {
           </a>
         </p>
         {controls?.has('alert.silence') === true ? (
-          <SilenceButton consumer={consumer} onDone={silences.reload} />
+          <SilenceButton consumer={consumer} controls={controls} onDone={silences.reload} />
         ) : null}
         {controls !== undefined && !controls.has('alert.silence') ? (
           <p class="note">Your role may not silence alerts.</p>

@@ -1,6 +1,7 @@
-/** Alerts, the rules that they come from, silences, and who was told: one page of the view for each. */
+/** Alerts, those that were, the rules that they come from, silences, and who was told: one page of the view for each. */
 import type { VNode } from 'preact'
 import { ActiveAlerts } from '../parts/active-alerts.tsx'
+import { AlertHistoryList } from '../parts/alert-history.tsx'
 import { NotificationLog } from '../parts/notification-log.tsx'
 import { RuleList } from '../parts/rule-list.tsx'
 import { SilenceList } from '../parts/silence-list.tsx'
@@ -15,6 +16,7 @@ interface Tab {
 const FIRST: Tab = { tab: '', title: 'Alerts', Content: ActiveAlerts }
 const TABS: readonly Tab[] = [
   FIRST,
+  { tab: 'history', title: 'History', Content: AlertHistoryList },
   { tab: 'rules', title: 'Rules', Content: RuleList },
   { tab: 'silences', title: 'Silences', Content: SilenceList },
   { tab: 'notifications', title: 'Notifications', Content: NotificationLog },

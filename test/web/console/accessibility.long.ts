@@ -20,6 +20,7 @@ const VIEWS: readonly (readonly [url: string, shown: string, pressed?: string])[
   ['#/alerts', 'article'],
   ['#/alerts', '.alert-details .chart canvas', 'article a:text-is("Details")'],
   ['#/alerts', 'dialog[open] textarea', 'article button:text-is("Silence")'],
+  ['#/alerts/history', '.past-alerts .state-line'],
   ['#/alerts/rules', '.rules td'],
   ['#/alerts/silences', 'td.does button'],
   ['#/alerts/silences?show=ended', '.empty'],

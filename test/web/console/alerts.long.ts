@@ -85,7 +85,9 @@ describe.skipIf(missing)(`the view of alerts${howTo}`, () => {
     await hot.locator('.chart canvas').waitFor({ timeout: 20_000 })
     expect(await hot.locator('.legend').innerText()).toContain('threshold')
     expect(await hot.locator('a[href="https://wiki.example/heat"]').getAttribute('rel')).toContain('noopener')
-    await expect.poll(() => hot.locator('tr:has-text("told by")').innerText(), { timeout: 15_000 }).toContain('pager')
+    await expect
+      .poll(() => hot.locator('tr:has-text("told")').last().innerText(), { timeout: 15_000 })
+      .toMatch(/pager delivered: 204/)
     const expression = hot.getByText('gmetric_heat > 30')
     expect(await expression.getAttribute('href')).toContain('#/query?expr=gmetric_heat+%3E+30')
     // The address has what is unfolded, and what is searched for.
@@ -94,6 +96,28 @@ describe.skipIf(missing)(`the view of alerts${howTo}`, () => {
     await page.locator('input[type=search]').fill('toohot')
     expect(await page.locator('article').count()).toBe(1)
     expect(page.url()).toContain('match=toohot')
+  })
+
+  it('has the history of an alert, and of those that are over', async ({ page, rig }) => {
+    await open(rig, page)
+    const hot = card(page, 'TooHot')
+    await hot.getByText('Details').click()
+    const history = hot.locator('section[aria-label="History of TooHot"]')
+    await history.locator('rect.firing').first().waitFor({ timeout: 20_000 })
+    expect(await history.getByRole('img').getAttribute('aria-label')).toMatch(/^In the last 24 h: firing for /)
+    expect(await history.locator('.spans').innerText()).toMatch(/^firing .* – now, /)
+    await history.getByRole('button', { name: 'The last 60 min' }).click()
+    await history.getByRole('img', { name: /^In the last 60 min: firing/ }).waitFor({ timeout: 15_000 })
+    // It ends, and its history stays.
+    await expect.poll(() => rig.report('web1', 'heat', 25).then(() => hot.count()), { timeout: 30_000 }).toBe(0)
+    await page.click('.tabs a:text-is("History")')
+    const past = page.locator('.past-alerts tbody tr', { hasText: 'TooHot' })
+    await past.getByRole('img', { name: /^In the last 24 h: firing for / }).waitFor({ timeout: 20_000 })
+    await page.click('.choices a:text-is("1h")')
+    expect(page.url()).toContain('#/alerts/history?range=1h')
+    await past.getByRole('img', { name: /^In the last 60 min: firing for / }).waitFor({ timeout: 20_000 })
+    await page.locator('input[type=search]').fill('toocold')
+    await page.waitForSelector('.empty:has-text("No alert matches.")')
   })
 
   it('acknowledges with one press on a phone, and ends that again', async ({ rig }) => {
@@ -120,12 +144,15 @@ describe.skipIf(missing)(`the view of alerts${howTo}`, () => {
     await hot.getByLabel('Silence TooHot').click()
     const form = hot.locator('dialog form')
     const matchers = form.locator('textarea')
+    expect(
+      await form.getByRole('radio').evaluateAll((all) => all.map((one) => (one as HTMLInputElement).value)),
+    ).toEqual(['alert.silence', 'alert.acknowledge'])
     expect(await matchers.inputValue()).toBe('alertname="TooHot"\nhost="web1"\nseverity="page"')
     await matchers.fill('nonsense')
     await form.locator('button[type=submit]').click()
     await form.locator('.problem:has-text("nonsense")').waitFor()
     await matchers.fill('host="web1"')
-    await form.locator('input').fill('new fans')
+    await form.locator('input[autocomplete]').fill('new fans')
     await form.locator('button[type=submit]').click()
     await hot.getByText(/^silenced by admin.*: new fans$/).waitFor({ timeout: 15_000 })
     await page.click('.tabs a:text-is("Silences")')
@@ -136,6 +163,24 @@ describe.skipIf(missing)(`the view of alerts${howTo}`, () => {
     await page.waitForSelector('.empty:has-text("Nothing is silenced")', { timeout: 15_000 })
     await page.click('a:text-is("ended")')
     await row.getByText('new fans').waitFor()
+  })
+
+  it('acknowledges for a time, and says why', async ({ page, rig }) => {
+    await open(rig, page)
+    await expect
+      .poll(() => rig.report('web1', 'heat', 40).then(() => card(page, 'TooHot').count()), { timeout: 30_000 })
+      .toBe(1)
+    const hot = card(page, 'TooHot')
+    await hot.getByLabel('Silence TooHot').click()
+    const form = hot.locator('dialog form')
+    await form.getByText('only those that fire now').click()
+    await form.locator('select').selectOption({ label: '8 h' })
+    await form.locator('input[autocomplete]').fill('on my way')
+    await form.getByRole('button', { name: 'Acknowledge' }).click()
+    await hot.getByText(/^acknowledged by admin for another 8 h: on my way$/).waitFor({ timeout: 15_000 })
+    await hot.getByRole('button', { name: 'End the acknowledgement of TooHot' }).click()
+    await hot.locator('dialog button.danger').click()
+    await hot.getByLabel('Acknowledge TooHot').waitFor({ timeout: 15_000 })
   })
 
   it('lists the rules with their health, and the log of notifications by notifier', async ({ page, rig }) => {
@@ -159,7 +204,13 @@ describe.skipIf(missing)(`the view of alerts${howTo}`, () => {
     const admin = await connect(url, { identity: 'admin', password: PASSWORD }, { name: 'rights' })
     const password = 'eight characters'
     await admin.execute('user.add', { user: 'watcher', role: 'consumer', password })
-    for (const object of ['producer.alerts.active', 'producer.rules', 'producer.silences', 'producer.notif*'])
+    for (const object of [
+      'producer.alerts.active',
+      'producer.history.query',
+      'producer.rules',
+      'producer.silences',
+      'producer.notif*',
+    ])
       await admin.execute('role.deny', { role: 'blind', command: 'COLLECT', object })
     await admin.execute('user.add', { user: 'blind', role: 'blind', password })
     await admin.close()
@@ -175,6 +226,7 @@ describe.skipIf(missing)(`the view of alerts${howTo}`, () => {
     await rig.signIn(page, password, 'blind')
     for (const [tab, what] of [
       ['', 'alerts'],
+      ['/history', 'history of alerts'],
       ['/rules', 'rules'],
       ['/silences', 'silences'],
       ['/notifications', 'log of notifications'],
