@@ -109,7 +109,7 @@ export class NotifierFigures implements PolledSensor {
   }
 
   *#records(name: string, args: Arguments, isShown: (tenant: string) => boolean): Iterable<Field[]> {
-    const { running, log, silences, tenants } = this.#shown
+    const { running, silences, tenants } = this.#shown
     if (name === 'producer.notifiers') {
       for (const notifier of running) if (isShown(notifier.table.tenant)) yield fieldsOfNotifier(notifier)
       return
@@ -132,7 +132,9 @@ export class NotifierFigures implements PolledSensor {
       for (const row of found) yield fieldsOfNotification(row)
       return
     }
-    const groups = new Map(running.map(({ table, groups }) => [`${table.tenant}/${table.name}`, groups?.groupWith(alert)]))
+    const groups = new Map(
+      running.map(({ table, groups }) => [`${table.tenant}/${table.name}`, groups?.groupWith(alert)]),
+    )
     for (const row of found) if (groups.get(row.notifier) === row.labels) yield fieldsOfNotification(row)
   }
 }

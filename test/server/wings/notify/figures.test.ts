@@ -33,7 +33,10 @@ beforeEach(() => {
       wallMs: () => nowMs,
       groups: [],
       alerts: [],
-      isMuted: () => false,
+      isMuted: function* () {
+        yield
+        return false
+      },
       isHeld: () => false,
     })
   groups = { pager: groupsBy('pager', ['alertname', 'host']), mail: groupsBy('mail', ['alertname']) }
