@@ -182,6 +182,11 @@ export function notificationLineOf(record: PlainRecord): NotificationLine {
   }
 }
 
+/** Whether an alert is that of a notifier, which stands above all others. */
+export function isOfNotifier({ group, rule }: Pick<ActiveAlert, 'group' | 'rule'>): boolean {
+  return group === 'notifiers' && rule === 'CinnabarNotifierFails'
+}
+
 /** Those of which `CinnabarNotifierFails` fires. What has been wrong for less long passes by itself. */
 export function failingNotifiers(notifiers: readonly NotifierLine[], nowSeconds: number): readonly NotifierLine[] {
   return notifiers.filter(({ failingSince }) => failingSince > 0 && nowSeconds - failingSince >= FAILS_AFTER_S)

@@ -7,6 +7,7 @@ import {
   failingNotifiers,
   hasNoData,
   isMeant,
+  isOfNotifier,
   type NotifierLine,
   severityRank,
 } from '../alerts.ts'
@@ -34,7 +35,7 @@ export function ActiveAlerts({ consumer, fleet, router, identity }: ViewProps) {
   const shown = SHOWN.find((one) => one === args.get('show')) ?? 'all'
   if (active.refusal !== undefined) return <Unreadable what="alerts" refusal={active.refusal} />
   if (active.lines === undefined) return <Loading what="the alerts" />
-  const all = active.lines
+  const all = active.lines.filter((alert) => !isOfNotifier(alert))
   const open = args.get('alert')
   const linkWith = (name: string, value: string): string => {
     const next = new URLSearchParams(args)

@@ -1,4 +1,4 @@
-/** `producer.alerts.active`: the alerts that are pending or fire, who was told of them, and of which nobody is told. */
+/** `producer.alerts.active`: the alerts that are pending or fire, notifiers that fail among them, who was told, and of which nobody is told. */
 import type { LabelMatcher } from '../../../promql/label-matcher.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
@@ -16,6 +16,8 @@ import {
 } from '../../kit/metrics.ts'
 import type { OwnView } from '../../kit/peer.ts'
 import type { Clock, Steps } from '../../kit/running.ts'
+import type { NotifiedAlert } from './alert.ts'
+import { failureOf } from './failures.ts'
 import type { InForce } from './in-force.ts'
 import { alertMatcher, matcherTexts, matchesAll } from './matchers.ts'
 import type { SilencedAlert, Silences } from './silences.ts'
@@ -25,6 +27,8 @@ const MICROSECONDS = 1_000
 /** Characters that are shown of a text, and texts of an alert: a record has to fit into a frame. */
 const MAX_TEXT = 2_000
 const MOST_TEXTS = 64
+/** In place of the file of a rule. */
+const FAILURES_FILE = 'notify'
 
 const metric: Metric = {
   name: 'producer.alerts.active',
@@ -41,7 +45,7 @@ const metric: Metric = {
 }
 
 export interface ActiveAlertsOptions {
-  readonly running: readonly (Pick<InForce, 'groups'> & { readonly table: Pick<InForce['table'], 'tenant' | 'name'> })[]
+  readonly running: readonly (Pick<InForce, 'groups'> & Parameters<typeof failureOf>[0])[]
   readonly silences: Pick<Silences, 'mutingOf'>
   readonly watch: Pick<EvaluationWatch, 'saidOf'>
   /** Those that there are now. */
@@ -82,12 +86,12 @@ export class ActiveAlerts implements PolledSensor {
   *measure(_metric: unknown, args: Arguments, reader: Parameters<PolledSensor['measure']>[2]): Steps<Measurement> {
     const after = (args.get('after') as number | undefined) ?? 0
     const matchers = matchersIn(args)
-    const { alerts, view } = this.#options
+    const { view } = this.#options
     const { tenant } = reader
     const rights = view.readRights(reader)
     const list = new RecordList()
     let number = 0
-    for (const row of alerts()) {
+    for (const row of this.#rows(tenant)) {
       yield
       const rule = JSON.parse(row.rule) as string[]
       if (row.state === 'inactive' || rule[0] !== tenant) continue
@@ -98,6 +102,17 @@ export class ActiveAlerts implements PolledSensor {
       if (++number > after && !list.add(yield* this.#fieldsOf(number, row, rule, labels))) break
     }
     return { value: list.value(), time: this.#clock.microseconds() }
+  }
+
+  /** Alerts of rules, and of the notifiers of a tenant that fail. */
+  *#rows(tenant: string): Iterable<AlertRow> {
+    const { running, alerts } = this.#options
+    yield* alerts()
+    const nowMs = this.#clock.wallMs()
+    for (const one of running) {
+      const failure = one.table.tenant === tenant ? failureOf(one, nowMs) : undefined
+      if (failure !== undefined) yield rowOf(failure, tenant)
+    }
   }
 
   *#fieldsOf(number: number, row: AlertRow, rule: readonly string[], labels: readonly Label[]): Steps<Field[]> {
@@ -131,6 +146,22 @@ export class ActiveAlerts implements PolledSensor {
     return this.#options.running
       .filter(({ table, groups }) => table.tenant === tenant && groups?.isTold({ fingerprint, labels }) === true)
       .map(({ table }) => table.name)
+  }
+}
+
+/** As if it were of a rule. */
+function rowOf({ labels, annotations, value, sinceMs, firedMs, group, rule }: NotifiedAlert, tenant: string): AlertRow {
+  return {
+    rule: JSON.stringify([tenant, FAILURES_FILE, group, rule, 0]),
+    labels: JSON.stringify(labels),
+    annotations: JSON.stringify(annotations),
+    state: 'firing',
+    value,
+    active: sinceMs,
+    fired: firedMs,
+    kept: undefined,
+    resolved: undefined,
+    missing: undefined,
   }
 }
 

@@ -28,7 +28,13 @@ function row(host: string, state: AlertRow['state'] = 'firing', tenant = 'acme')
   }
 }
 
-function shown(rows: readonly AlertRow[], after?: number, tenant = 'acme', matchers?: string) {
+function shown(
+  rows: readonly AlertRow[],
+  after?: number,
+  tenant = 'acme',
+  matchers?: string,
+  failing: readonly object[] = [],
+) {
   const silences = new Silences([], { change: () => {} })
   const silence = silences.add({
     tenant: 'acme',
@@ -53,7 +59,7 @@ function shown(rows: readonly AlertRow[], after?: number, tenant = 'acme', match
   }
   const sensor = new ActiveAlerts(
     {
-      running: [notifier('phone', 'acme'), notifier('mail', 'acme'), notifier('phone', 'other')] as never,
+      running: [notifier('phone', 'acme'), notifier('mail', 'acme'), notifier('phone', 'other'), ...failing] as never,
       silences,
       // Of one, the rules know what it says since its transition.
       watch: {
@@ -132,4 +138,27 @@ it('has those that match all matchers, and says what is none', () => {
   ])
   expect(shown(rows, 1, 'acme', 'alertname=Full').records).toMatchObject([{ alert: 2 }, { alert: 3 }])
   expect(() => shown(rows, undefined, 'acme', 'host')).toThrow('"host" is none; write one like severity="page"')
+})
+
+it('has the notifiers of the tenant that have failed for five minutes', () => {
+  const failing = (name: string, seconds: number, tenant = 'acme') => ({
+    table: { tenant, name, url: { shown: 'http://127.0.0.1:9/' } },
+    groups: undefined,
+    failingSinceMs: NOW - seconds * 1_000,
+    isStopped: false,
+    problem: 'connection refused',
+  })
+  const all = [failing('pager', 301), failing('new', 299), failing('pager', 999, 'other')]
+  expect(shown([row('web1')], undefined, 'acme', undefined, all).records).toMatchObject([
+    { alert: 1, rule: 'Full' },
+    {
+      alert: 2,
+      state: 'firing',
+      labels: { alertname: 'CinnabarNotifierFails', notifier: 'pager', severity: 'warning' },
+      since: (NOW - 301_000) * 1_000,
+      group: 'notifiers',
+      rule: 'CinnabarNotifierFails',
+    },
+  ])
+  expect(shown([row('web1')], undefined, 'acme', 'notifier=pager', all).records).toHaveLength(1)
 })
