@@ -38,6 +38,7 @@ beforeEach(() => {
         return false
       },
       isHeld: () => false,
+      saidOf: () => undefined,
     })
   groups = { pager: groupsBy('pager', ['alertname', 'host']), mail: groupsBy('mail', ['alertname']) }
   log = new NotificationLog([], journal)
