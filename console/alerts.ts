@@ -85,6 +85,8 @@ export interface NotificationLine {
 
 export interface NotifierLine {
   readonly name: string
+  /** Who has put it; empty if it is of the configuration. */
+  readonly author: string
   readonly problem: string
   /** Seconds since 1970; 0: it does not fail. */
   readonly failingSince: number
@@ -195,6 +197,7 @@ export function failingNotifiers(notifiers: readonly NotifierLine[], nowSeconds:
 export function notifierLineOf(record: PlainRecord): NotifierLine {
   return {
     name: text(record['name']),
+    author: text(record['author']),
     problem: text(record['problem']),
     failingSince: seconds(record['failing_since']),
     alerts: number(record['alerts']),

@@ -98,7 +98,8 @@ function Notifiers({
         columns={columns}
         empty={
           <p class="empty">
-            Nobody is told of alerts: the configuration has no <code>[[notify]]</code>.
+            Nobody is told of alerts: the configuration has no <code>[[notify]]</code>, and nobody has put one by{' '}
+            <code>notify.put</code>.
           </p>
         }
       />
@@ -130,6 +131,7 @@ function notifierColumns(now: number): readonly Column<NotifierLine>[] {
         />
       ),
     },
+    { title: 'Put by', look: 'wide', cell: ({ author }) => author || 'the configuration' },
     { title: 'Alerts known', look: 'number wide', cell: ({ alerts }) => formatCount(alerts) },
     { title: 'Delivered', look: 'number wide', cell: ({ delivered }) => formatCount(delivered) },
     { title: 'Refused', look: 'number wide', cell: ({ refused }) => formatCount(refused) },

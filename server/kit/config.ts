@@ -9,6 +9,7 @@ export {
   type SectionConfig,
   schemaOf,
   section,
+  tableKeys,
   tableList,
 } from '../kernel/config/schema.ts'
 export {

@@ -101,6 +101,7 @@ export function notifyTest({ notifiers, clock }: AlertControls): Control {
       const notifier = notifiers.find(identity.tenant, name)
       if (notifier === undefined) throw new StatusError('INVALID_ARGUMENT', `there is no notifier ${name}`)
       return async () => {
+        if (notifier.isStopped) return failed(notifier.problem)
         const destination = notifyDestination(notifier.table, clock)
         try {
           const { verdict, detail } = await destination.send(testNotification(clock.wallMs()))

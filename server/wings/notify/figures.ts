@@ -12,7 +12,7 @@ import {
   RecordList,
 } from '../../kit/metrics.ts'
 import type { Clock } from '../../kit/running.ts'
-import type { NotifyTable } from './config.ts'
+import type { NotifierTable } from './bodies.ts'
 import type { InForce } from './in-force.ts'
 import { fieldsOfNotification, type NotificationLog } from './log.ts'
 import type { Silence, Silences } from './silences.ts'
@@ -67,7 +67,7 @@ const METRICS = [
 
 export interface ShownNotifiers {
   readonly running: readonly (Pick<InForce, 'counts' | 'groups' | 'problem' | 'failingSinceMs'> & {
-    readonly table: Pick<NotifyTable, 'tenant' | 'name'>
+    readonly table: Pick<NotifierTable, 'tenant' | 'name' | 'origin'>
   })[]
   readonly log: Pick<NotificationLog, 'of'>
   readonly silences: Pick<Silences, 'of' | 'endedOf'>
@@ -152,6 +152,7 @@ function fieldsOfNotifier({
   return [
     text('tenant', table.tenant),
     text('name', table.name),
+    text('author', table.origin?.author ?? ''),
     text('problem', problem),
     count('failing_since', Math.round(failingSinceMs * MICROSECONDS)),
     count('groups', groups?.groupCount ?? 0),

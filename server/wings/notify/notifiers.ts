@@ -40,8 +40,13 @@ export class Notifiers {
   /** Tells what these tables say, and nobody else: those that are as before go on. Settles when new ones are bound; never rejects. */
   async follow(tables: readonly NotifierTable[]): Promise<void> {
     const before = [...this.running]
+    const byPlace = new Map<string, InForce[]>()
+    for (const one of before) {
+      const place = notifierPlace(one.table)
+      byPlace.set(place, [...(byPlace.get(place) ?? []), one])
+    }
     const next = tables.map((table) => {
-      const same = before.find((notifier) => isDeepStrictEqual(notifier.table, table))
+      const same = byPlace.get(notifierPlace(table))?.find((notifier) => isDeepStrictEqual(notifier.table, table))
       if (same !== undefined) return same
       const problem = table.origin?.problem ?? ''
       if (problem !== '') return new StoppedNotifier(table, problem, this.#kit.clock.wallMs())
@@ -51,19 +56,21 @@ export class Notifiers {
     this.running.splice(0, Number.POSITIVE_INFINITY, ...next)
     if (this.#isFirst) this.#forgetOthers(tables)
     const names = new Set(tables.map(notifierPlace))
+    const [wereThere, areThere] = [new Set(before), new Set(next)]
     for (const notifier of before)
-      if (!next.includes(notifier)) {
+      if (!areThere.has(notifier)) {
         notifier.stop()
         if (names.has(notifierPlace(notifier.table))) continue
         notifier.groups?.end()
         this.#recovered.forget(notifierPlace(notifier.table))
       }
-    if (!isDeepStrictEqual(before, next) || this.#isFirst) this.#haltOthers(tables)
+    const hasChanged = before.length !== next.length || next.some((notifier) => !wereThere.has(notifier))
+    if (hasChanged || this.#isFirst) this.#haltOthers(tables)
     this.#isFirst = false
     await Promise.all(
       next.map((notifier) => {
-        const known = before.find(({ table }) => notifierPlace(table) === notifierPlace(notifier.table))
-        return before.includes(notifier) ? undefined : notifier.start(known)
+        const known = byPlace.get(notifierPlace(notifier.table))?.[0]
+        return wereThere.has(notifier) ? undefined : notifier.start(known)
       }),
     )
     endFailuresOfOthers(this.running, this.#kit.clock.wallMs())
@@ -75,8 +82,11 @@ export class Notifiers {
     const isKnown = (user: { readonly tenant: string; readonly name: string }): boolean =>
       known.has(`${user.tenant}/${user.name}`)
     for (const { tenant, name } of peer.delivery.haltOthers(USER_PREFIX, isKnown)) {
-      // It is removed with the notifier that a user had put.
-      if (name.endsWith(PUT_ENDING)) continue
+      // One that a user had put goes with all it has, also if the server ended before it could.
+      if (name.endsWith(PUT_ENDING)) {
+        void peer.delivery.endOwn({ tenant, name })
+        continue
+      }
       const remedy = `cinnabar user remove '${tenant}/${name}'`
       const message =
         'the channel of a notifier that is not in the configuration any more collects nothing, and keeps what waits until it expires; ' +

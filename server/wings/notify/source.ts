@@ -1,4 +1,5 @@
 /** Notifiers: people are told of alerts, as the configuration and users say (docs/alerts.md). */
+import type { StatusEntry } from '../../kit/metrics.ts'
 import type { Source } from '../../kit/source.ts'
 import { ActiveAlerts } from './active-alerts.ts'
 import { withBodies } from './bodies.ts'
@@ -56,7 +57,13 @@ export const notify: Source<typeof notifySection> = {
     const sealing = new Sealing(kit.self.keyFor('secrets of notifiers'))
     const put = new PutNotifiers({ kit, sealing, configured: () => wanted })
     await put.open()
-    const follow = () => notifiers.follow([...wanted, ...put.tables()])
+    const statuses: StatusEntry[] = []
+    const showStatuses = () => statuses.splice(0, Number.POSITIVE_INFINITY, ...put.statuses, ...notifiers.running)
+    const follow = (): Promise<void> => {
+      const following = notifiers.follow([...wanted, ...put.tables()])
+      showStatuses()
+      return following
+    }
     controls.add(
       ...putControls({
         put,
@@ -66,7 +73,7 @@ export const notify: Source<typeof notifySection> = {
       }),
     )
     return {
-      statuses: running,
+      statuses,
       rules: new ShownFailures(running, peer.view, clock),
       acknowledging: new Buttons(tokens, notifiers, silences, clock),
       listen() {
@@ -84,6 +91,7 @@ export const notify: Source<typeof notifySection> = {
       sweep() {
         if (silences.sweep(clock.wallMs())) notifiers.lookAgain()
         if (isListening && put.hasChanged) void follow()
+        showStatuses()
         notifiers.sweep()
       },
       close: () => notifiers.stop(),

@@ -4,6 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Kit } from '../../../kit/kit.ts'
+import type { SensorStatus, StatusEntry } from '../../../kit/metrics.ts'
 import type { NotifierRow, Reader } from '../../../kit/peer.ts'
 import type { NotifierTable } from '../bodies.ts'
 import type { NotifyTable } from '../config.ts'
@@ -20,6 +21,8 @@ import {
   settingsIn,
 } from './tables.ts'
 
+/** Whose authors are looked for in one step. */
+const MOST_LOOKED = 500
 /** Of the problems of one call. */
 const MOST_SAID = 20
 const METRIC = 'alert'
@@ -80,6 +83,10 @@ export class PutNotifiers {
   /** By tenant and name. */
   readonly #notifiers = new Map<string, Map<string, PutNotifier>>()
   readonly #refused = new Map<string, number>()
+  /** How many were looked at since the first. */
+  #looked = 0
+  /** One of each tenant that has notifiers, or whose were refused. */
+  readonly #statuses = new Map<string, StatusEntry>()
 
   constructor(services: PutNotifiersServices) {
     this.#services = services
@@ -108,13 +115,15 @@ export class PutNotifiers {
     })
   }
 
-  /** Whether that differs from what it was. */
+  /** Whether that differs from what it was. Looks at some of them, and at the next ones when it is called again. */
   get hasChanged(): boolean {
-    return this.#all().some(
-      (one) =>
-        one.latest.origin?.problem !== this.#problemOf(one) ||
-        one.latest.role !== (one.reader()?.role ?? one.latest.role),
-    )
+    const all = this.#all()
+    const from = this.#looked < all.length ? this.#looked : 0
+    this.#looked = from + MOST_LOOKED
+    return all.slice(from, this.#looked).some((one) => {
+      const { origin, role } = one.latest
+      return origin?.problem !== this.#problemOf(one) || role !== (one.reader()?.role ?? role)
+    })
   }
 
   /** What would change. Resolves to why nothing may; never rejects. */
@@ -161,6 +170,7 @@ export class PutNotifiers {
     for (const name of names) this.remove(tenant, name)
     this.#notifiers.delete(tenant)
     this.#refused.delete(tenant)
+    this.#statuses.delete(tenant)
     return names
   }
 
@@ -173,9 +183,15 @@ export class PutNotifiers {
     })
   }
 
-  /** How many calls of a tenant were refused. */
-  refusedOf(tenant: string): number {
-    return this.#refused.get(tenant) ?? 0
+  get statuses(): readonly StatusEntry[] {
+    return [...this.#statuses.values()]
+  }
+
+  #statusOf(tenant: string): SensorStatus {
+    const all = [...this.#of(tenant).values()]
+    const stopped = all.filter((one) => this.#problemOf(one) !== '').length
+    const counters = { put: all.length, stopped, refused: this.#refused.get(tenant) ?? 0 }
+    return { name: 'notify', state: 'on', detail: 'notifiers that users have put', counters }
   }
 
   /** What may be put of a text; or why nothing of it may, which is counted. */
@@ -243,7 +259,8 @@ export class PutNotifiers {
   }
 
   #refuse(tenant: string, ...problems: readonly string[]): PutRefusal {
-    this.#refused.set(tenant, this.refusedOf(tenant) + 1)
+    this.#refused.set(tenant, (this.#refused.get(tenant) ?? 0) + 1)
+    this.#count(tenant)
     const left = problems.length - MOST_SAID
     const more = left > 0 ? [`${left} more problems are not shown`] : []
     return { refused: [...problems.slice(0, MOST_SAID), ...more].join('\n') }
@@ -314,6 +331,8 @@ export class PutNotifiers {
 
   #count(tenant: string): void {
     this.#services.kit.peer.view.use(tenant).notifiers.used = this.#of(tenant).size
+    if (!this.#statuses.has(tenant))
+      this.#statuses.set(tenant, { owner: { tenant }, status: () => this.#statusOf(tenant) })
   }
 
   #of(tenant: string): ReadonlyMap<string, PutNotifier> {

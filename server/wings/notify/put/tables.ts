@@ -12,6 +12,7 @@ import {
   isTomlTable,
   readConfigFile,
   schemaOf,
+  tableKeys,
 } from '../../../kit/config.ts'
 import { authorizationFrom, type ReadContents, tlsFrom } from '../../../kit/io/address.ts'
 import { signingKeys } from '../../../kit/io/signing.ts'
@@ -81,10 +82,18 @@ export function readStored(tenant: string, settings: string, { url, contents }: 
   return checked(tenant, { ...file, table: { notify }, lineOf: () => undefined }, () => contents)
 }
 
-/** What of `notifiers` may be seen: of URLs the beginning. Empty if it is no TOML. */
+/** What of `notifiers` may be seen: of URLs the beginning, and no key that is none, which may be misspelt. Empty if it has no tables. */
 export function withoutSecrets(text: string): string {
-  const file = readConfigFile(SOURCE, () => Buffer.from(text))
-  return stringify({ notify: tablesIn(file).map((table) => settingsOf(table)) })
+  const known = Object.keys(tableKeys(putSection.type) ?? {})
+  const seen = tablesIn(readConfigFile(SOURCE, () => Buffer.from(text))).map((table) =>
+    Object.fromEntries(Object.entries(settingsOf(table)).filter(([key]) => known.includes(key))),
+  )
+  try {
+    return seen.length === 0 ? '' : stringify({ notify: seen })
+  } catch {
+    // It has what is no value of any key.
+    return ''
+  }
 }
 
 /** What a table says, by key, with nothing secret. */

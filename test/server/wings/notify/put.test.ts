@@ -3,10 +3,14 @@ import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { defaultConfig } from '../../../../server/start/config.ts'
+import { defaultConfig, loadConfig } from '../../../../server/start/config.ts'
+import { PutNotifiers, type PutNotifiersServices } from '../../../../server/wings/notify/put/put-notifiers.ts'
+import { Sealing } from '../../../../server/wings/notify/put/sealing.ts'
+import type { NotifierRow } from '../../../../storage/store.ts'
 import { askFor, done, run, tokenSeat } from '../../../support/administration.ts'
 import { str, type, u32 } from '../../../support/bytes.ts'
 import { eventually } from '../../../support/eventually.ts'
+import type { TestProducerOptions } from '../../../support/producer.ts'
 import { PublishingProducer, tokenFor } from '../../../support/publisher.ts'
 import { decoded, type Json } from '../../../support/records.ts'
 import type { Seat } from '../../../support/seat.ts'
@@ -17,6 +21,9 @@ const rulesOf = (...names: readonly string[]): string =>
     .map((name) => `      - alert: ${name}\n        expr: vector(1)\n        labels: { severity: page }\n`)
     .join('')}`
 
+/** Those that the configuration permits; the first resolves to an address of an internal network. */
+const NAMES = ['inside.example', 'nowhere.example']
+
 interface Request {
   readonly path: string
   readonly headers: IncomingHttpHeaders
@@ -25,30 +32,40 @@ interface Request {
 
 let receiver: Server
 let received: Request[]
+/** What the receiver answers with. */
+let status: number
+let configuration: NonNullable<TestProducerOptions['config']>
 let hook: string
 let server: PublishingProducer
 let root: Seat
 let ann: Seat
 beforeEach(async () => {
   received = []
+  status = 204
   receiver = createServer(async (request, response) => {
     const parts: Buffer[] = []
     for await (const part of request) parts.push(part as Buffer)
     received.push({ path: request.url ?? '', headers: request.headers, body: Buffer.concat(parts).toString() })
-    response.writeHead(204).end()
+    response.writeHead(status, { location: '/elsewhere' }).end()
   })
   receiver.listen(0, '127.0.0.1')
   await once(receiver, 'listening')
   const { port } = receiver.address() as AddressInfo
   hook = `webhook+http://127.0.0.1:${port}`
   const { history, alerts, dial } = defaultConfig()
-  server = await PublishingProducer.start({
-    config: {
-      history: { ...history, keepMs: EVER_MS, keepRollupsMs: EVER_MS, metrics: ['test.*', 'rules.*'] },
-      alerts: { ...alerts, builtin: false },
-      dial: { ...dial, allow: [`webhook+http://127.0.0.1:${port}`, `heartbeat+http://127.0.0.1:${port}`] },
+  configuration = {
+    history: { ...history, keepMs: EVER_MS, keepRollupsMs: EVER_MS, metrics: ['test.*', 'rules.*'] },
+    alerts: { ...alerts, builtin: false },
+    dial: {
+      ...dial,
+      allow: [hook, hook.replace('webhook', 'heartbeat')].concat(NAMES.map((name) => `webhook+http://${name}:${port}`)),
     },
-  })
+  }
+  const resolve = async (name: string) => {
+    if (name === 'inside.example') return ['10.1.2.3']
+    throw new Error('ENOTFOUND')
+  }
+  server = await PublishingProducer.start({ config: configuration, resolve })
   root = server.root
   for (const object of ['rules.*', 'notify.*'])
     await done(root, 'role.allow', { role: 'author', command: 'EXECUTE', object })
@@ -293,9 +310,8 @@ describe('what a notifier tells', () => {
     await tells('pager firing One')
     await done(root, 'user.remove', { user: 'ann' })
     await tells('pager firing One', 'other firing CinnabarNotifierFails')
-    const [, sensor] = decoded(await root.query('producer.sensors')).filter(({ name }: Json) => /^notify/.test(name))
-    expect(sensor).toMatchObject({
-      name: 'notify/pager',
+    const sensors: Json[] = decoded(await root.query('producer.sensors'))
+    expect(sensors.find(({ name }) => name === 'notify/pager')).toMatchObject({
       state: 'stopped',
       detail: expect.stringContaining('no user any more'),
     })
@@ -349,6 +365,8 @@ it('what is secret is sent to its destination, and nobody else sees it', async (
     expect((await run(ann, 'notify.test', { name })).detail).toBe('the receiver answered 204')
   expect(received[0]?.headers['webhook-signature']).toMatch(/^v1,/)
   expect(received[1]?.headers.authorization).toBe(`Basic ${Buffer.from('ann:pass-of-the-test').toString('base64')}`)
+  const misspelt = tableOf('x', 'password = "misspelt-secret"')
+  expect((await run(ann, 'notify.put', { notifiers: misspelt })).outcome).toBe('failed')
   const shown = [
     ...(await server.producer.store.audit(0, Number.POSITIVE_INFINITY)),
     ...(await listOf(root)),
@@ -358,16 +376,88 @@ it('what is secret is sent to its destination, and nobody else sees it', async (
     ...(await stored()).notifiers.map(({ sealed, ...row }) => [row, Buffer.from(sealed).toString('latin1')]),
   ]
   const text = JSON.stringify(shown, (_, value) => (typeof value === 'bigint' ? String(value) : value))
-  for (const hidden of [secret, 'signing-secret', 'pass-of-the-test', 'secret-pager'])
+  for (const hidden of [secret, 'signing-secret', 'pass-of-the-test', 'secret-pager', 'misspelt-secret'])
     expect(text).not.toContain(hidden)
   expect(text).toContain(`webhook+http://127.0.0.1`)
   expect(await done(root, 'notify.list', { name: 'pager' })).toMatch(/^\[\[notify\]\]\nname = "pager"\n/)
 })
 
-it('the configuration wins where it has the name, and the other goes on when it is gone', async () => {
+it('the configuration wins where it has the name, and the other goes on when that is gone', async () => {
   await done(ann, 'notify.put', { notifiers: tableOf('pager') })
-  const [row] = (await stored()).notifiers
-  expect(row).toMatchObject({ tenant: 'default', name: 'pager', author: 'ann', token: 0, scope: '' })
+  await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('One') })
+  await tells('pager firing One')
+  const toml = tableOf('pager').replace('secret-', 'configured-')
+  const { notify } = loadConfig({ file: 'c.toml', env: {}, readFile: () => Buffer.from(toml) })
+  server.producer.config = { ...configuration, notify }
+  server = await PublishingProducer.of(await server.producer.restart())
+  root = server.root
+  ann = await server.producer.seat('ann')
+  const [shown] = await listOf(ann)
+  expect(shown).toMatchObject({ name: 'pager', problem: 'the configuration has a notifier of this name' })
+  expect((await run(ann, 'notify.put', { notifiers: tableOf('pager') })).detail).toBe(
+    'pager: `name`: the configuration has a notifier of this name: choose another one',
+  )
+  expect(decoded(await root.query('producer.sensors')).find(({ name }: Json) => name === 'notify')).toMatchObject({
+    counters: { put: 1, stopped: 1, refused: 1 },
+  })
+  await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('Two') })
+  await eventually(async () => {
+    await passes()
+    expect(received.slice(1).map(({ path }) => path)).toEqual(['/configured-pager', '/configured-pager'])
+  })
+  server.producer.config = configuration
+  server = await PublishingProducer.of(await server.producer.restart())
+  root = server.root
+  await done(root, 'rules.put', { name: 'a.yml', rules: rulesOf('Three') })
+  await eventually(async () => {
+    await passes()
+    expect(told().slice(3).sort()).toEqual(['pager firing Three', 'pager resolved Two'])
+  })
+  expect(received.at(-1)?.path).toBe('/secret-pager')
+})
+
+describe('where a notifier tells', () => {
+  it('is no network of the server, by whatever name, and nobody learns why', async () => {
+    const { port } = receiver.address() as AddressInfo
+    const named = (host: string): string => tableOf('pager').replace('127.0.0.1', host)
+    for (const host of ['inside.example', 'nowhere.example']) {
+      await done(ann, 'notify.put', { notifiers: named(host) })
+      expect((await run(ann, 'notify.test', { name: 'pager' })).detail).toBe(
+        `the server may not connect to webhook+http://${host}:${port}, or does not find it`,
+      )
+    }
+    expect(received).toEqual([])
+  })
+
+  it('is not where a redirect leads', async () => {
+    status = 302
+    await done(ann, 'notify.put', { notifiers: tableOf('pager') })
+    expect((await run(ann, 'notify.test', { name: 'pager' })).detail).toBe('the receiver answered 302')
+    expect(received.map(({ path }) => path)).toEqual(['/secret-pager'])
+  })
+})
+
+it('what was sealed with another secret stops, and says so', async () => {
+  await done(ann, 'notify.put', { notifiers: tableOf('pager') })
+  const [row] = (await stored()).notifiers as [NotifierRow]
+  const sealed = new Sealing(new Uint8Array(32)).seal('default/pager', '{"url":"","contents":{}}')
+  expect(new Sealing(new Uint8Array(32).fill(1)).open('default/pager', sealed)).toBeUndefined()
+  expect(new Sealing(new Uint8Array(32)).open('default/other', sealed)).toBeUndefined()
+  const { view, stored: peers } = {
+    view: { readerOf: () => undefined, use: () => ({ notifiers: { used: 0 } }) },
+    stored: { notifiers: [row] },
+  }
+  const kit = { log: { error() {} }, clock: { wallMs: () => 0 }, peer: { view, stored: peers } }
+  const put = new PutNotifiers({
+    kit: kit as unknown as PutNotifiersServices['kit'],
+    sealing: new Sealing(new Uint8Array(32)),
+    configured: () => [],
+  })
+  await put.open()
+  expect(put.shown('default')).toMatchObject([
+    { url: hook, problem: expect.stringMatching(/^its secrets were sealed/) },
+  ])
+  expect(put.tables()).toMatchObject([{ name: 'pager', origin: { problem: expect.stringMatching(/put it again$/) } }])
 })
 
 /** What is in the store. */
