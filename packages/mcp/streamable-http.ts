@@ -17,6 +17,8 @@ import type { McpSession } from './session.ts'
 
 const PATH = '/mcp'
 const MAX_BODY_BYTES = 1 << 20
+/** Of the request that begins a session, which is read before anybody has logged in. */
+const MAX_FIRST_BODY_BYTES = 65_536
 const MAX_HEADER_BYTES = 16_384
 const MAX_SOCKETS = 512
 const REQUEST_MS = 30_000
@@ -153,7 +155,7 @@ export class StreamableHttp {
   /** Only an `initialize` begins a session. */
   async #begin(request: IncomingMessage, response: ServerResponse, tokenDigest: Buffer): Promise<void> {
     if (request.method !== 'POST') throw new Refusal(400, 'the header Mcp-Session-Id is missing')
-    const body = await bodyOf(request)
+    const body = await bodyOf(request, MAX_FIRST_BODY_BYTES)
     const messages = Array.isArray(body) ? body : [body]
     if (!messages.some(isInitializeRequest)) throw new Refusal(400, 'the header Mcp-Session-Id is missing')
     const { maxSessions, now, log } = this.#options
@@ -206,7 +208,12 @@ export class StreamableHttp {
     if (open === undefined || !timingSafeEqual(open.tokenDigest, digest)) {
       throw new Refusal(404, 'there is no such session: begin one with `initialize`')
     }
-    await this.#pass(open, request, response, request.method === 'POST' ? await bodyOf(request) : undefined)
+    await this.#pass(
+      open,
+      request,
+      response,
+      request.method === 'POST' ? await bodyOf(request, MAX_BODY_BYTES) : undefined,
+    )
   }
 
   async #pass(open: OpenSession, request: IncomingMessage, response: ServerResponse, body: unknown): Promise<void> {
@@ -273,14 +280,14 @@ function digestOf(token: string): Buffer {
 }
 
 /** Rejects with Refusal if it is too long or no JSON. */
-async function bodyOf(request: IncomingMessage): Promise<unknown> {
-  const tooLong = () => new Refusal(413, `a request has at most ${MAX_BODY_BYTES} bytes`)
-  if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw tooLong()
+async function bodyOf(request: IncomingMessage, mostBytes: number): Promise<unknown> {
+  const tooLong = () => new Refusal(413, `such a request has at most ${mostBytes} bytes`)
+  if (Number(request.headers['content-length'] ?? 0) > mostBytes) throw tooLong()
   const chunks: Buffer[] = []
   let length = 0
   for await (const chunk of request as AsyncIterable<Buffer>) {
     length += chunk.length
-    if (length > MAX_BODY_BYTES) throw tooLong()
+    if (length > mostBytes) throw tooLong()
     chunks.push(chunk)
   }
   try {

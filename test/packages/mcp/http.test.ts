@@ -93,12 +93,20 @@ describe('a request', () => {
     expect((await ask(door.url, { headers: named })).status).toBe(status)
   })
 
-  it('is for /mcp, is JSON, and has at most 1 MiB', async () => {
+  it('is for /mcp, is JSON, and has at most 1 MiB, or 64 KiB if it begins a session', async () => {
     expect((await ask(door.url.replace('/mcp', '/'))).status).toBe(404)
     expect((await ask(door.url, { body: '{' })).status).toBe(400)
     expect((await ask(door.url, { body: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}' })).status).toBe(400)
     expect((await ask(door.url, { method: 'GET' })).status).toBe(400)
-    expect((await ask(door.url, { body: JSON.stringify('x'.repeat(1 << 20)) })).status).toBe(413)
+    expect((await ask(door.url, { body: JSON.stringify('x'.repeat(65_536)) })).status).toBe(413)
+    const { headers: begun } = await ask(door.url)
+    const headers = { 'mcp-session-id': String(begun['mcp-session-id']), 'mcp-protocol-version': '2025-11-25' }
+    const ping = (text: string) => ({
+      headers,
+      body: JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'ping', params: { _meta: { text } } }),
+    })
+    expect((await ask(door.url, ping('x'.repeat(65_536)))).status).toBe(200)
+    expect((await ask(door.url, ping('x'.repeat(1 << 20)))).status).toBe(413)
   })
 
   it('belongs to the token that began its session', async () => {
