@@ -406,7 +406,11 @@ export class RunningGroup {
     for (const alert of one.rule.alerts.values()) if (isActive(alert)) announce(alert.labels)
     const waiting = asked()
     if (waiting === undefined) this.#endAnnounced(one)
-    else void waiting.then(() => this.#endAnnounced(one))
+    else
+      void waiting.then(() => {
+        this.#endAnnounced(one)
+        if (!this.isOver) this.#store()
+      })
   }
 
   #endAnnounced(one: ShownRunningRule): void {
