@@ -99,4 +99,5 @@ it('alerts evaluates every rule, and asks for NOPs meanwhile', async () => {
   const figures = (await benchAlerts(short)) as Readonly<Record<string, number>>
   expect(figures['cinnabar: rules evaluated']).toBeGreaterThan(0)
   expect(figures['NOP longest, ms']).toBeGreaterThan(0)
+  expect(figures['turn longest, ms on a core']).toBeGreaterThan(0)
 })
