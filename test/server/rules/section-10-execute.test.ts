@@ -428,24 +428,6 @@ describe('EXECUTE', () => {
       }
     })
 
-    it('gives the stored result over a crash before the response is sent, which the announcement has outlived', async () => {
-      const channel = await root.defChannel()
-      await root.setChannel(channel)
-      await remove('op', key('done'))
-      root.rest()
-      producer.store.manual = true
-      root.send((seq) => command.execute(seq, 'user.remove', args(text('user', 'op'), key('done'))))
-      await producer.settle()
-      producer.store.complete()
-      producer = await producer.crash()
-      root = await producer.seat('root')
-      await root.setChannel(channel)
-      await producer.settle()
-      const outcomes = root.rest().flatMap((message) => (message.kind === 'value' ? [decoded(message).outcome] : []))
-      expect(outcomes.at(-1)).toBe('ok')
-      expect(outcomes).not.toContain('unknown')
-    })
-
     it('is kept for 24 hours', async () => {
       await remove('op', key('k'))
       await producer.addUser('op')

@@ -3,8 +3,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { ok } from '../../../server/kernel/controls/control.ts'
 import { Results } from '../../../server/kernel/controls/results.ts'
-import { args, command, type, u32 } from '../../support/bytes.ts'
+import { args, command, str, type, u32 } from '../../support/bytes.ts'
 import { TestProducer } from '../../support/producer.ts'
+import { decoded } from '../../support/records.ts'
 import type { Seat } from '../../support/seat.ts'
 
 const QUOTA_EXCEEDED = 16
@@ -81,5 +82,22 @@ describe('results that are not committed', () => {
       `channel ${channel}: 10000 results are not committed and 10000 are allowed; COMMIT them, or STOP their result ids`,
     )
     of.results.clear()
+  })
+
+  it('of a repeated key have outlived a crash if their announcement has, before the response is sent', async () => {
+    const key = args(['idempotency_key', type.string, str('done')])
+    await seat.ok((seq) => command.execute(seq, 'test.large', key))
+    await seat.value()
+    producer.store.manual = true
+    seat.send((seq) => command.execute(seq, 'test.large', key))
+    await producer.settle()
+    producer.store.complete()
+    producer = await producer.crash()
+    seat = await producer.seat('root')
+    await seat.setChannel(channel)
+    await producer.settle()
+    const outcomes = seat.rest().flatMap((message) => (message.kind === 'value' ? [decoded(message).outcome] : []))
+    // The first one is not committed.
+    expect(outcomes).toEqual(['ok', 'ok'])
   })
 })
