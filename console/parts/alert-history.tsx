@@ -183,7 +183,7 @@ export function HistoryOfAlert({ consumer, clock, alert: { name, labels, state }
               type="button"
               class="plain"
               aria-pressed={one === seconds}
-              aria-label={`The last ${formatDuration(one)}`}
+              aria-label={`The last ${lengthText(one)}`}
               onClick={() => setSeconds(one)}
             >
               {lengthText(one)}

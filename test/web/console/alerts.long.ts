@@ -106,7 +106,7 @@ describe.skipIf(missing)(`the view of alerts${howTo}`, () => {
     await history.locator('rect.firing').first().waitFor({ timeout: 20_000 })
     expect(await history.getByRole('img').getAttribute('aria-label')).toMatch(/^In the last 24 h: firing for /)
     expect(await history.locator('.spans').innerText()).toMatch(/^firing .* – now, /)
-    await history.getByRole('button', { name: 'The last 60 min' }).click()
+    await history.getByRole('button', { name: 'The last 1h' }).click()
     await history.getByRole('img', { name: /^In the last 60 min: firing/ }).waitFor({ timeout: 15_000 })
     // It ends, and its history stays.
     await expect.poll(() => rig.report('web1', 'heat', 25).then(() => hot.count()), { timeout: 30_000 }).toBe(0)
