@@ -15,7 +15,8 @@ import type { NotifierChange, PutNotifiers, PutRefusal, ShownNotifier } from './
 import { withoutSecrets } from './tables.ts'
 
 const { STRING, UINT64 } = BasicType
-const MAX_CHARACTERS = 65_536
+/** They are read in a few milliseconds, whatever they are. */
+const MAX_CHARACTERS = 16_384
 const MAX_SECRETS = 262_144
 const MICROSECONDS = 1_000
 
