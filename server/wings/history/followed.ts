@@ -13,6 +13,8 @@ const MOST_SERIES = 1 << 18
 /** A selection with more series, or numbers, is read again each time, in portions. */
 const MOST_SERIES_OF_ONE = 4_096
 const MOST_NUMBERS_OF_ONE = 1 << 18
+/** No date of JavaScript is later. */
+const LAST_MS = 8.64e15
 /** Series that are given out together. */
 const PORTION_SERIES = 128
 
@@ -83,9 +85,10 @@ export class FollowedSelections {
     }
     const number = ++this.#last
     let read: SelectedSamples[] | undefined = []
-    for await (const portion of this.#services.read({ ...selection, follow: number })) {
+    // What is there already of later times is no news.
+    for await (const portion of this.#services.read({ ...selection, toMs: LAST_MS, follow: number })) {
       read = withPortion(read, portion)
-      yield portion
+      yield upTo(portion, selection.toMs)
     }
     if (read !== undefined) this.#add(this.#keyOf(selection), number, new FollowedColumns(read, selection))
   }
@@ -95,7 +98,9 @@ export class FollowedSelections {
     const key = this.#keyOf(selection)
     const known = this.#followed.get(key)
     if (known === undefined) return undefined
-    if (!known.columns.has(selection) || !(await this.#isCurrent(known))) {
+    // What has come may have taken the room of what is wanted of an earlier time.
+    const isThere = known.columns.has(selection) && (await this.#isCurrent(known)) && known.columns.has(selection)
+    if (!isThere) {
       if (this.#followed.get(key) === known) this.#forget(key, known)
       return undefined
     }
@@ -196,6 +201,15 @@ export class FollowedSelections {
     this.#numbers -= numbers
     this.#series -= columns.seriesCount
   }
+}
+
+/** What a portion has up to a time. */
+function upTo(portion: readonly SelectedSamples[], toMs: number): readonly SelectedSamples[] {
+  return portion.map((one) => {
+    const { times, values } = one
+    const end = times.findIndex((ms) => ms > toMs)
+    return end < 0 ? one : { ...one, times: times.subarray(0, end), values: values.subarray(0, end) }
+  })
 }
 
 function* inPortions(all: Iterable<SelectedSamples>): Generator<readonly SelectedSamples[], void, void> {

@@ -142,7 +142,10 @@ export class ReadableHistory implements RememberedHistory {
     const columns = await Promise.all(all.map((each) => reading.current(each)))
     if (columns.includes(undefined)) return undefined
     const owners = all.map((asked, index) => ({ ...asked, columns: columns[index] as FoundColumns }))
-    return { series: () => currentSeries(owners, readRights(reader)) }
+    return {
+      series: () =>
+        owners.every((one) => one.columns.has(one)) ? currentSeries(owners, readRights(reader)) : undefined,
+    }
   }
 
   async *#readable(

@@ -55,7 +55,7 @@ export class HistoryReading {
   }
 
   /** What was read of a selection that is asked for again and again, with all that has come of it; undefined if it has to be read. */
-  current(selection: HistorySelection): Promise<Pick<FollowedColumns, 'read'> | undefined> {
+  current(selection: HistorySelection): Promise<Pick<FollowedColumns, 'has' | 'read'> | undefined> {
     return this.#followed.current(selection)
   }
 

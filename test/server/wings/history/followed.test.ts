@@ -60,7 +60,7 @@ const matching = (text: string): readonly HistoryMatcher[] => [{ label: '__name_
 
 async function read(selection: HistorySelection): Promise<HistorySamples[]> {
   const found: HistorySamples[] = []
-  for await (const portion of reading.select(selection)) found.push(...portion)
+  for await (const portion of reading.select(selection)) found.push(...portion.filter(({ times }) => times.length > 0))
   return found
 }
 
@@ -70,8 +70,9 @@ function stored({ tenant, matchers, fromMs, toMs, stepMs }: HistorySelection): H
 }
 
 function lastMinutes(name: string, minutes: number, rest: Partial<HistorySelection> = {}): HistorySelection {
-  const fromMs = test.now - minutes * MINUTE_MS
-  return { tenant: 'acme', matchers: matching(name), fromMs, toMs: test.now, stepMs: 1, isRecurring: true, ...rest }
+  const toMs = rest.toMs ?? test.now
+  const fromMs = toMs - minutes * MINUTE_MS
+  return { tenant: 'acme', matchers: matching(name), fromMs, toMs, stepMs: 1, isRecurring: true, ...rest }
 }
 
 describe('what was read', () => {
@@ -96,6 +97,19 @@ describe('what was read', () => {
     const [first] = await read(lastMinutes('a', 5))
     const [second] = await read(lastMinutes('a', 5))
     expect(second?.series).toBe(first?.series)
+  })
+
+  it('has what was there already of later times', async () => {
+    test.store([
+      [one, test.now - 1, 1],
+      [one, test.now + 1_000, 2],
+      [other, test.now + 1_000, 3],
+    ])
+    await read(lastMinutes('a', 5))
+    test.pass(1_000)
+    asked = []
+    expect((await read(lastMinutes('a', 5))).map(({ values }) => [...values])).toEqual([[1, 2], [3]])
+    expect(asked).toEqual(['news'])
   })
 
   it('stays as it was given out, whatever comes', async () => {
@@ -175,7 +189,8 @@ it.each(seeds({ short: 4, long: 60 }))(
       else if (act < 15) {
         test.now += random.below(MINUTE_MS)
         const samples = Array.from({ length: 1 + random.below(8) }, (): Sample => {
-          const lateMs = random.below(6) === 0 ? random.below(90 * MINUTE_MS) : 0
+          const lateMs =
+            random.below(6) === 0 ? random.below(90 * MINUTE_MS) : -random.below(2) * random.below(MINUTE_MS)
           const value = random.below(5) === 0 ? STALE : random.below(100)
           // A few at times that there were already.
           const ms = test.now - lateMs
@@ -186,7 +201,8 @@ it.each(seeds({ short: 4, long: 60 }))(
       }
       const name = random.pick(NAMES)
       asked = []
-      const whole = lastMinutes(name, 10)
+      // Some times come later than their time, with what is there of later ones.
+      const whole = lastMinutes(name, 10, random.below(4) === 0 ? {} : { toMs: test.now - random.below(3) * MINUTE_MS })
       expect(linesOf(await read(whole))).toEqual(linesOf(stored(whole)))
       const back = lookingBack(name)
       const sinceMs = back.twoBeforeMs as number

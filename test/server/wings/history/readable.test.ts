@@ -61,8 +61,12 @@ it('what is there of a selection is what may be read of it, of the server and of
     '': ['host.up', 'server.secret'],
     north: ['test.a', 'host.up', 'test.secret'],
   }
+  let isThere = true
   const reading = {
-    current: async ({ tenant }: HistorySelection) => ({ read: () => (natives[tenant] ?? []).map(seriesOf).values() }),
+    current: async ({ tenant }: HistorySelection) => ({
+      has: () => isThere,
+      read: () => (natives[tenant] ?? []).map(seriesOf).values(),
+    }),
   }
   const mayReadRemembered = (_: unknown, native: string): boolean => !native.endsWith('secret')
   const rights = { mayReadRemembered, mayReadAll: () => false, maySee: () => true }
@@ -74,6 +78,9 @@ it('what is there of a selection is what may be read of it, of the server and of
   expect(await namesFor({})).toEqual(['host_up', 'test_a'])
   expect(await namesFor({ mayReadAll: () => true })).toEqual(['host_up', 'server_secret', 'test_a', 'test_secret'])
   expect(await namesFor({ mayReadAll: () => true, maySee: () => false })).toEqual(['host_up', 'test_a'])
+  isThere = false
+  const current = await historyOf([], { reading: reading as never }).current(ANN, { matchers: [], fromMs: 0, toMs: 9 })
+  expect(current?.series()).toBeUndefined()
 })
 
 it('what is there of a selection is unknown as long as it is of one of the two', async () => {
