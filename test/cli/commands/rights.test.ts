@@ -108,8 +108,8 @@ describe('lists', () => {
     ]
     const { out } = await runCli(['tenant', 'list'], done(list(record)))
     expect(out).toEqual([
-      'TENANT  USERS  CONNECTIONS  CHANNELS             QUEUED  INSTANCES  VALUES/S  CONTROLS/MIN  AUDIT/DAY  DIALS/MIN  SERIES  HISTORY  HISTORY SERIES  RULES',
-      'acme        2            3     10/10  2.00 KiB/1.00 MiB          0         0             0        0 B          0       0      0 B               0      0',
+      'TENANT  USERS  CONNECTIONS  CHANNELS             QUEUED  INSTANCES  VALUES/S  CONTROLS/MIN  AUDIT/DAY  DIALS/MIN  SERIES  HISTORY  HISTORY SERIES  RULES  NOTIFIERS  RULE S/H',
+      'acme        2            3     10/10  2.00 KiB/1.00 MiB          0         0             0        0 B          0       0      0 B               0      0          0         0',
     ])
     const { out: json } = await runCli(['tenant', 'list', '--json'], done(list(record)))
     expect(JSON.parse(json.join())).toMatchObject({ tenant: 'acme', used: { channels: 10 } })
