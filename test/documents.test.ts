@@ -46,6 +46,19 @@ describe('docs/commands.md', () => {
   })
 })
 
+describe('docs/decisions/', () => {
+  const files = readdirSync(new URL('../docs/decisions/', import.meta.url)).sort()
+
+  it('are numbered from 1 on, without a number that is used twice or left out', () => {
+    const numbers = files.map((name) => name.slice(0, 5))
+    expect(numbers).toEqual(files.map((_, at) => `${String(at + 1).padStart(4, '0')}-`))
+  })
+
+  it.each(files)('%s has its number in its title', (name) => {
+    expect(read(`decisions/${name}`)).toMatch(new RegExp(`^# ${Number(name.slice(0, 4))}\\. .`))
+  })
+})
+
 describe('docs/console.md', () => {
   const [, table = ''] = /<!-- names -->\n([\s\S]*?)<!-- end -->/.exec(read('console.md')) ?? []
   const folder = new URL('../console/', import.meta.url)
