@@ -24,10 +24,10 @@ function tableOf(section: string): string {
   return `### [${section}]\n\n${rowsOf(type)}`
 }
 
-/** The table of a list, and those of the lists in its tables. */
+/** The table of a list, and those of the lists in its tables, but for keys whose line says what their lists look like. */
 function tablesOfList(section: string): string[] {
   const { type, isLive = false } = schema.sections[section as keyof typeof schema.sections] as Section
-  const inner = Object.entries(tableKeys(type) ?? {}).filter(([, of]) => tableKeys(of) !== undefined)
+  const inner = Object.entries(tableKeys(type) ?? {}).filter(([, of]) => tableKeys(of) !== undefined && !docs.has(of))
   return [
     `### [[${section}]]\n\n${rowsOf(type, isLive ? ' *Live* as a whole.' : '')}`,
     ...inner.map(([key, of]) => `### [[${section}.${key}]]\n\n${rowsOf(of)}`),
