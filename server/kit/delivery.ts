@@ -16,6 +16,8 @@ import type { Instances } from '../kernel/metrics/instances.ts'
 import type { Selection } from '../kernel/metrics/selection.ts'
 import type { DeliveredChannel, PushDestination } from './push.ts'
 
+export { OWN_USER_PREFIXES } from '../kernel/accounts/users.ts'
+
 /** The user that a channel of a wing belongs to. Nobody can log in as that user, because it has neither password nor token. */
 export interface ChannelUser {
   readonly tenant: string

@@ -14,6 +14,14 @@ export function isOwnUser({ name }: Pick<UserRow, 'name'>): boolean {
   return name.endsWith(':')
 }
 
+/** What the names of the users of drains and notifiers begin with. */
+export const OWN_USER_PREFIXES = { drain: 'drain:', notify: 'notify:' } as const
+
+/** Whether the server has made a user for a channel of its own: nobody can log in as it, whatever role it has. */
+export function hasNoLogin(user: Pick<UserRow, 'name'>): boolean {
+  return isOwnUser(user) || Object.values(OWN_USER_PREFIXES).some((prefix) => user.name.startsWith(prefix))
+}
+
 export class Users implements Accounts {
   readonly #users = new Map<string, UserRow>()
   readonly #byId = new Map<number, UserRow>()

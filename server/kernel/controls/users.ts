@@ -6,7 +6,7 @@ import { ADMIN_ROLE, CONSUMER_ROLE, type Identity } from '../../../auth/permissi
 import { checkNewPassword, makeVerifiers } from '../../../auth/verifiers.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Rules } from '../accounts/rules.ts'
-import { isOwnUser, type Users } from '../accounts/users.ts'
+import { hasNoLogin, isOwnUser, type Users } from '../accounts/users.ts'
 import { StatusError } from '../core/errors.ts'
 import {
   type Administration,
@@ -191,10 +191,14 @@ export function userControls(options: UserControlsOptions): Control[] {
   return [add, passwd, setRole, remove, list]
 }
 
-/** Checked when the control runs and not before, because two admins may remove each other at the same time. */
-function isLastAdmin(accounts: Users, { id, role }: Account): boolean {
-  const isOther = (other: Account): boolean => other.id !== id && other.role === ADMIN_ROLE && !other.loopbackOnly
-  return role === ADMIN_ROLE && !accounts.list().some(isOther)
+/**
+ * Checked when the control runs and not before, because two admins may remove each other at the same time. Users as which nobody can
+ * log in are no admins here: a notifier reads with the role of the admin who has put it.
+ */
+function isLastAdmin(accounts: Users, account: Account): boolean {
+  const isAdmin = (user: Account): boolean => user.role === ADMIN_ROLE && !hasNoLogin(user)
+  const isOther = (user: Account): boolean => user.id !== account.id && isAdmin(user) && !user.loopbackOnly
+  return isAdmin(account) && !accounts.list().some(isOther)
 }
 
 function lastAdmin(account: Account): string {

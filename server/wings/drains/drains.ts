@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { ALL_TENANTS } from '../../kit/config.ts'
-import type { OwnChannel } from '../../kit/delivery.ts'
+import { OWN_USER_PREFIXES, type OwnChannel } from '../../kit/delivery.ts'
 import { openReceiver, type Receiver } from '../../kit/io/post.ts'
 import { signing } from '../../kit/io/signing.ts'
 import type { Kit } from '../../kit/kit.ts'
@@ -19,7 +19,7 @@ import { isNamedOn, isOfServer, metricsOf, sensorLabels, wireOf } from './metric
 import type { DrainWire, OutgoingValue } from './outgoing.ts'
 import type { DeliveryProblem } from './problem.ts'
 
-const PREFIX = 'drain:'
+const PREFIX = OWN_USER_PREFIXES.drain
 /** A connection that ended, because somebody took its channel, is made again after this time. */
 const AGAIN_MS = 10_000
 /** One notice of refused values, and one of lost ones, in this time is enough. */

@@ -1,8 +1,9 @@
 /** What belongs to a notifier is called after it. */
+import { OWN_USER_PREFIXES } from '../../kit/delivery.ts'
 import type { NotifierTable } from './bodies.ts'
 
 /** Before the names of the users of notifiers. */
-export const USER_PREFIX = 'notify:'
+export const USER_PREFIX = OWN_USER_PREFIXES.notify
 /** After the name of one that a user has put: its user goes with the tenant, as all those do whose names end so. */
 export const PUT_ENDING = ':'
 
