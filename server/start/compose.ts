@@ -178,7 +178,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const rules = new Rules(recovered.rules, recovered.nextRule, change)
   const rights = new Rights(rules)
   const authenticator = new Authenticator({
-    accounts,
+    accounts: accounts.logins,
     hasher,
     throttle: new Throttle(() => clock.monotonicMs()),
     serverSecret: recovered.secret,

@@ -75,6 +75,16 @@ export class Users implements Accounts {
     return account && this.identity(account)
   }
 
+  /** Those as which somebody may log in: none of the server's own, also if one was added as such before that was refused. */
+  get logins(): Accounts {
+    const unlessOwn = (account: Account | undefined): Account | undefined =>
+      account !== undefined && hasNoLogin(account) ? undefined : account
+    return {
+      find: (tenant, name) => unlessOwn(this.find(tenant, name)),
+      byId: (id) => unlessOwn(this.byId(id)),
+    }
+  }
+
   /** All users, ascending by tenant and name. */
   list(): Account[] {
     return [...this.#users.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, user]) => user)

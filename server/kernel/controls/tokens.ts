@@ -4,6 +4,7 @@ import { allowedByAny, covers, formatScope, parseScope, type Scope } from '../..
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { TokenRow } from '../../../storage/store.ts'
 import type { Tokens } from '../accounts/tokens.ts'
+import { hasNoLogin } from '../accounts/users.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 import {
@@ -74,6 +75,7 @@ export function tokenControls(options: TokenControlsOptions): Control[] {
       return () =>
         withAdministeredAccount(options, identity, who, async (account) => {
           if (account.loopbackOnly) return failed(`${formatIdentity(who)} is the command line's own user`)
+          if (hasNoLogin(account)) return failed(`${formatIdentity(who)} is a user of the server itself`)
           if (tokens.find(hash)) return failed('this token exists already: generate another one')
           const made = clock.wallMs()
           const expires = seconds === undefined ? undefined : made + Number(seconds) * 1000

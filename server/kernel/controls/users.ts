@@ -6,7 +6,7 @@ import { ADMIN_ROLE, CONSUMER_ROLE, type Identity } from '../../../auth/permissi
 import { checkNewPassword, makeVerifiers } from '../../../auth/verifiers.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Rules } from '../accounts/rules.ts'
-import { hasNoLogin, isOwnUser, type Users } from '../accounts/users.ts'
+import { hasNoLogin, OWN_USER_PREFIXES, type Users } from '../accounts/users.ts'
 import { StatusError } from '../core/errors.ts'
 import {
   type Administration,
@@ -80,8 +80,11 @@ export function userControls(options: UserControlsOptions): Control[] {
       const name = userNameArgument(args)
       const secret = args.has('password') ? passwordOf(args) : undefined
       const given = roleOf(args, identity, options)
-      if (isOwnUser(name))
-        throw new StatusError('INVALID_ARGUMENT', 'users whose names end with ":" are those of the server itself')
+      if (hasNoLogin(name))
+        throw new StatusError(
+          'INVALID_ARGUMENT',
+          `users whose names end with ":", or begin with "${Object.values(OWN_USER_PREFIXES).join('" or "')}", are those of the server itself`,
+        )
       if (secret !== undefined || given === ADMIN_ROLE) requireUnscopedLogin(credential)
       if (node !== undefined && name.name.startsWith(localUserOf('')))
         throw new StatusError(
@@ -116,6 +119,7 @@ export function userControls(options: UserControlsOptions): Control[] {
         withAdministeredAccount(options, identity, name, async (account) => {
           if (account.loopbackOnly)
             return failed(`${formatIdentity(name)} has no password: the command line uses its secret file`)
+          if (hasNoLogin(account)) return failed(`${formatIdentity(name)} is a user of the server itself`)
           const verifiers = await makeVerifiers(secret, hasher, iterations, String(identity.userId))
           const still = accounts.byId(account.id)
           if (still === undefined) return failed(`${formatIdentity(name)} was removed meanwhile`)

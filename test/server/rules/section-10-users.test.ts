@@ -258,6 +258,17 @@ describe('Controls of users', () => {
     expect(admins.map(({ name }) => name).sort()).toEqual([...OWN_USERS, 'local', 'root'].sort())
   })
 
+  it.each(OWN_USERS)('%s is a user of the server: none is added, logs in, or gets a password', async (user) => {
+    const password = 'secret words'
+    expect(await ask('user.add', { user, password })).toMatchObject({ status: INVALID_ARGUMENT })
+    // As if it had been added before that was refused.
+    await producer.addUser(user, { password })
+    expect(await bothWays(user, password)).toEqual([AUTH_FAILED, AUTH_FAILED])
+    const isOwn = { outcome: 'failed', detail: `${user} is a user of the server itself` }
+    expect(await run('user.passwd', { user, password })).toMatchObject(isOwn)
+    expect(await run('token.add', { user, hash: 'ab'.repeat(32) })).toMatchObject(isOwn)
+  })
+
   it('no password is in the log, in a response, in a value or in the catalogue', async () => {
     const secrets = ['hunter2 first', 'hunter2 second', `hunter2 ${'x'.repeat(80)}`, 'hunter2 \u0007']
     await run('user.add', { user: 'ann', password: secrets[0] as string })
