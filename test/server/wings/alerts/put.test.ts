@@ -212,10 +212,11 @@ it('files and alerts outlive a kill', async () => {
     await server.passes()
     expect(decoded(await root.query('producer.alerts'))[0]).toMatchObject({ pending: 1 })
   })
+  // A token is there when all that was changed before is stored, the alert too.
+  const token = await tokenFor(root, 'root', '')
   await server.crash()
   root = server.root
   expect(await filesOf(root)).toEqual(before)
-  const token = await tokenFor(root, 'root', '')
   const [alert] = await server.alertsOf(token)
   expect(alert).toMatchObject({ state: 'pending', labels: { alertname: 'Always' } })
   // It is the alert from before, which does not begin anew.
