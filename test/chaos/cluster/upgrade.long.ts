@@ -13,8 +13,11 @@ import { PROGRAM } from '../../support/program.ts'
 import { runCluster } from '../cluster.ts'
 import { FAULTS, type Fault } from './faults.ts'
 
-/** The first commit that can read what this version writes to the log: an older one can be upgraded, but not follow it. */
-const EARLIER = '55d8be09'
+/**
+ * The first commit that can read what this version writes to the log, the alerts of the rules that come with the server among it: an older
+ * one can be upgraded, but not follow it.
+ */
+const EARLIER = 'b04bb31e'
 const HAND_OVERS = 4
 
 const missing = natsMissing ?? earlierMissing()
