@@ -134,6 +134,7 @@ class CallBelow {
     const sent = [...this.#list, text(KEY_PARAMETER, key), text(ON_BEHALF_OF_PARAMETER, this.#onBehalfOf), ...more]
     const endMs = clock.monotonicMs() + this.#deadlineMs
     let why = 'this server stopped before there was a result'
+    let isFirst = true
     while (!signal.aborted) {
       const leftMs = endMs - clock.monotonicMs()
       if (leftMs <= 0) {
@@ -152,10 +153,14 @@ class CallBelow {
       } catch (error) {
         if (error instanceof Refusal) {
           const said = `${producer}: ${error.detail || error.message}`
-          // It was refused, and has not run; an earlier attempt would have given its result.
-          return more.length === 0 ? failed(said) : this.#unknown(said)
+          if (more.length > 0) return this.#unknown(said)
+          // Much is judged there before the key is looked up, so that the refusal says nothing of an earlier attempt.
+          return isFirst
+            ? failed(said)
+            : this.#unknown(`${said}: refused when it was sent again after a lost connection`)
         }
         if (!(error instanceof ConnectionError || signal.aborted)) throw error
+        isFirst = false
       }
     }
     return this.#unknown(`${producer}: ${why}`)

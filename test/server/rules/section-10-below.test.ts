@@ -21,6 +21,7 @@ beforeEach(async () => {
   tree = await Tree.start({ role: 'admin', controls: ['user.*'], mutation })
   await tree.connected()
   await tree.upper.addUser('boss', { role: 'admin' })
+  await tree.lower.addUser('keeper', { role: 'admin' })
   boss = await tree.upper.seat('boss')
 })
 afterEach(() => tree.stop())
@@ -36,6 +37,8 @@ function keyIn(command: Buffer): string {
 }
 const add = (seat: Seat, user: string, more: Arguments = {}): Promise<Json> =>
   tree.inTime(run(seat, 'user.add', { user, producer: 'east', ...more }))
+const listed = async (producer: string): Promise<Json[]> =>
+  decoded(await boss.query('producer.controls', args(['producer', type.string, str(producer)])))
 const users = (): string[] => [...tree.lower.server.parts.producer.accounts.list()].map(({ name }) => name)
 const audited = async (of: TestProducer): Promise<Json[]> =>
   (await of.store.audit(0, 1000)).filter(({ object }) => object === 'user.add')
@@ -104,6 +107,28 @@ describe('the result', () => {
     expect((await audited(tree.lower)).filter(({ action }) => action === 'execute')).toHaveLength(1)
   })
 
+  it('of what is refused when it is sent again is `unknown`: the first attempt may have run, and its result can be asked for', async () => {
+    const keeper = await tree.lower.seat('keeper')
+    await done(keeper, 'role.allow', { role: 'deputy', command: 'EXECUTE', object: 'user.list' })
+    isDeaf = true
+    const given = { user: 'new', producer: 'east', idempotency_key: 'k' }
+    const result = run(boss, 'user.add', given)
+    await tree.until(() => expect(users()).toContain('new'))
+    await done(keeper, 'user.role', { user: 'main', role: 'deputy' })
+    isDeaf = false
+    await tree.restartLower()
+    const { outcome, detail } = await tree.inTime(result)
+    expect(outcome).toBe('unknown')
+    expect(detail).toMatch(/^east: .+: refused when it was sent again after a lost connection; it may have run there/)
+    await done(await tree.lower.seat('keeper'), 'user.role', { user: 'main', role: 'admin' })
+    await tree.restartLower()
+    await tree.until(async () =>
+      expect(await listed('east')).toContainEqual(expect.objectContaining({ name: 'user.add' })),
+    )
+    expect(await add(boss, 'new', { idempotency_key: 'k' })).toMatchObject({ outcome: 'ok', detail: 'new added' })
+    expect((await audited(tree.lower)).filter(({ action }) => action === 'execute')).toHaveLength(1)
+  })
+
   it('that has not come after `deadline_ms` is `unknown`', async () => {
     isDeaf = true
     const result = await add(boss, 'new', { deadline_ms: 2_000 })
@@ -169,8 +194,6 @@ it('a dry run is judged here, and then made there, without a key', async () => {
 })
 
 it('`producer.controls` has those below with the producer after the name, and by its name none of this one', async () => {
-  const listed = async (producer: string): Promise<Json[]> =>
-    decoded(await boss.query('producer.controls', args(['producer', type.string, str(producer)])))
   const east = await listed('e*')
   expect(new Set(east.map(({ producer }) => producer))).toEqual(new Set(['east']))
   expect(Object.keys(east[0])).toEqual(['name', 'producer', 'description', 'parameters'])
