@@ -8,7 +8,7 @@ import { type Cli, withConsumer } from './session.ts'
 import { type Terminal, withProgress } from './terminal.ts'
 
 /** Arguments with these names are secrets of every control. */
-export const SECRET_ARGUMENTS: readonly string[] = ['password', 'secret', 'token']
+export const SECRET_ARGUMENTS: readonly string[] = ['password', 'secret', 'secrets', 'token']
 
 export interface ControlOutcome {
   /** ok, failed, timeout, unknown, dry-run or refused. */

@@ -9,7 +9,7 @@ import { formatTime, printable } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
 import { formatTable, JSON_OPTION, type JsonOptions } from '../output.ts'
 import { type AnswerRecord, fieldNumber, fieldText, toRecords } from '../records.ts'
-import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
+import { type Cli, checkConfidential, withConsumer, withLoginOptions } from '../session.ts'
 import { safeText } from '../width.ts'
 
 const HEADS = ['name', 'url', 'author', 'put', 'problem']
@@ -35,6 +35,7 @@ export function addNotify(program: Command, cli: Cli): void {
       const files = await readNotifierFiles(paths)
       if ('problems' in files) throw new Failure(ExitCode.FAILED, files.problems.map(printable).join('\n'))
       await withConsumer(cli, options, async (consumer) => {
+        checkConfidential(consumer, 'what the notifiers say')
         const changes = await changesOf(consumer, files)
         const changed = changes.filter((record) => fieldText(record, 'change') !== 'same')
         const removed = options.prune ? await othersOf(consumer, files) : []

@@ -40,6 +40,8 @@ export interface NotifyGroupsOptions {
   readonly alerts: readonly NotifyAlertRow[]
   /** What an alert that fires says now, which changes without a transition; undefined if nobody knows. */
   readonly saidOf: (alert: NotifiedAlert) => Pick<NotifiedAlert, 'value' | 'annotations'> | undefined
+  /** Whether an alert may be told at all, by the rights of this moment: what may not is told neither to fire nor to have ended. */
+  readonly mayTell: (alert: NotifiedAlert) => boolean
   /** Whether nobody is to be told of an alert that fires, now. */
   readonly isMuted: (alert: NotifiedAlert) => Steps<boolean>
   /** Whether nothing is to be told now. */
@@ -59,7 +61,10 @@ export class NotifyGroups {
       const group = this.#groupOf(JSON.parse(labels) as Label[])
       Object.assign(group, { number, toldMs: told, dueMs: due })
       if (sending === '') continue
-      group.sending = JSON.parse(sending) as Notification
+      const notification = JSON.parse(sending) as Notification
+      // Somebody else may be told by now.
+      if (!notification.alerts.every((alert) => options.mayTell(alert))) continue
+      group.sending = notification
       this.#sending ??= group
     }
     const nowMs = options.wallMs()
@@ -317,10 +322,18 @@ export class NotifyGroups {
 
   /** Nothing of this notifier is kept. */
   end(): void {
-    for (const group of this.#groups.values()) {
-      for (const fingerprint of [...group.members.keys()]) this.#forget(group, fingerprint)
-      this.#end(group)
-    }
+    for (const group of this.#groups.values()) this.#remove(group)
+  }
+
+  /** What was told to wait for approval is not kept: somebody else is told from now on. */
+  forgetApprovals(): void {
+    const group = this.#groups.get(keyOf(APPROVALS_GROUP))
+    if (group !== undefined) this.#remove(group)
+  }
+
+  #remove(group: Group): void {
+    for (const fingerprint of [...group.members.keys()]) this.#forget(group, fingerprint)
+    this.#end(group)
   }
 
   *#begin(group: Group, nowMs: number): Steps<Notification | undefined> {
@@ -381,8 +394,12 @@ export class NotifyGroups {
   }
 
   *#verdictOn(member: Member, nowMs: number): Steps<TellingVerdict> {
-    const { rules, isMuted } = this.#options
+    const { rules, isMuted, mayTell } = this.#options
     const { alert, told } = member
+    if (!mayTell(alert)) {
+      member.isMuted = alert.state === 'firing'
+      return member.isMuted ? 'muted' : 'over'
+    }
     if (alert.state === 'resolved') {
       if (rules.sendResolved && told === 'firing') return 'changed'
       return this.#isRepeated(alert, nowMs) ? 'same' : 'over'

@@ -106,13 +106,14 @@ export class RunningNotifier implements InForce {
       wallMs: () => clock.wallMs(),
       ...stored,
       saidOf: ({ group, rule, labels }) => watch.saidOf(tenant, group, rule, labels),
+      mayTell,
       isMuted: function* (alert) {
-        if (!mayTell(alert)) return true
         if (isApproval(alert)) return false
         return inhibitions.isInhibited(alert) || (yield* isSilenced(tenant, alert))
       },
       isHeld: () => isMutedAt(muteTimes, clock.wallMs()),
     })
+    if (before !== undefined && before.table.origin?.author !== this.table.origin?.author) this.groups.forgetApprovals()
     channel.onChange(() => this.#connectAgain())
     const { queued, inFlight } = channel.delivered.queue.counts
     const isNew = stored.groups.length + stored.alerts.length + queued + inFlight === 0
@@ -166,7 +167,7 @@ export class RunningNotifier implements InForce {
     if (reader === undefined) return () => false
     const rights = this.#kit.peer.view.readRights(reader)
     return (alert) => {
-      if (isApproval(alert)) return rights.covers(PENDING)
+      if (isApproval(alert)) return alert.state === 'firing' ? this.#isWaiting(alert) : rights.covers(PENDING)
       const { labels } = alert
       const texts = new Map(labels.map(([name, text]) => [fromForeign(name), text]))
       return rights.mayReadRemembered({ tenant }, METRIC, (wanted) => texts.get(wanted))
@@ -212,6 +213,11 @@ export class RunningNotifier implements InForce {
       const alert = alertOfPending(value, 0)
       if (alert !== undefined) yield alert
     }
+  }
+
+  #isWaiting({ fingerprint }: NotifiedAlert): boolean {
+    for (const waiting of this.#waiting()) if (waiting.fingerprint === fingerprint) return true
+    return false
   }
 
   observe(alert: NotifiedAlert): void {
@@ -270,7 +276,8 @@ export class RunningNotifier implements InForce {
       journal: peer.stored.journal,
       random: Math.random,
       isWanted: (alert) => {
-        if (!this.#mayTell(alert)) return false
+        // That it has ended is taken where it is known, though nobody is told.
+        if (!this.#mayTell(alert)) return alert.state === 'resolved' && this.groups?.stateOf(alert) !== undefined
         if (!isApproval(alert) && this.#inhibitions?.observe(alert) === true) this.#notifier?.lookAgain()
         return this.#isWanted(alert)
       },

@@ -33,6 +33,7 @@ beforeEach(() => {
       wallMs: () => nowMs,
       groups: [],
       alerts: [],
+      mayTell: () => true,
       isMuted: function* () {
         yield
         return false

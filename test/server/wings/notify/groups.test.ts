@@ -36,6 +36,8 @@ class Disk {
 let disk: Disk
 let nowMs: number
 let muted: Set<string>
+/** What may not be told at all. */
+let hidden: Set<string>
 let isHeld: boolean
 /** What the rules know of alerts since their transitions. */
 let said: Map<string, Pick<NotifiedAlert, 'value' | 'annotations'>>
@@ -50,6 +52,7 @@ function start(rules: Partial<GroupingRules> = {}): void {
     groups: [...disk.groups.values()],
     alerts: [...disk.alerts.values()],
     saidOf: ({ fingerprint }) => said.get(fingerprint),
+    mayTell: ({ fingerprint }) => !hidden.has(fingerprint),
     isMuted: function* ({ fingerprint }) {
       yield
       return muted.has(fingerprint)
@@ -62,6 +65,7 @@ beforeEach(() => {
   disk = new Disk()
   nowMs = 1_700_000_000_000
   muted = new Set()
+  hidden = new Set()
   said = new Map()
   isHeld = false
   start()
@@ -252,6 +256,38 @@ describe('what nobody is to be told', () => {
       pass(300)
       expect(told()).toEqual(['a resolved'])
     }
+  })
+})
+
+describe('what may not be told any more', () => {
+  it.each([false, true])(
+    'is told neither to fire nor to have ended, whether silences end repeats or not: %s',
+    (repeatsMuted) => {
+      start({ repeatsMuted })
+      groups.take(alert('a'))
+      groups.take(alert('b'))
+      pass(30)
+      expect(told()).toEqual(['a firing, b firing'])
+      hidden.add('Down a')
+      pass(14_400)
+      expect(told()).toEqual(['b firing'])
+      groups.take(alert('a', 'resolved'))
+      pass(300)
+      expect(told()).toEqual([])
+      hidden.clear()
+      pass(14_400)
+      expect(told()).toEqual(['b firing'])
+    },
+  )
+
+  it('is not sent by a process that takes over, and others of its group are', () => {
+    groups.take(alert('a'))
+    groups.take(alert('b'))
+    pass(30)
+    finish(groups.next())
+    hidden.add('Down a')
+    start()
+    expect(told()).toEqual(['b firing'])
   })
 })
 

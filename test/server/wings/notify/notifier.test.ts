@@ -50,6 +50,7 @@ it('tells each transition in order, and does nothing until the first may be told
     groups: [],
     alerts: [],
     saidOf: () => undefined,
+    mayTell: () => true,
     isMuted: function* () {
       yield
       return false

@@ -271,6 +271,16 @@ describe('what a notifier tells', () => {
     await tells('pager firing Open', 'pager firing Hidden')
   })
 
+  it('is nothing that whoever had put it before was told, and its author may not read', async () => {
+    await done(root, 'notify.put', { notifiers: tableOf('pager') })
+    await done(root, 'role.deny', { role: 'author', command: 'COLLECT', object: 'alert', where: 'alertname=Hidden' })
+    await done(root, 'rules.put', { name: 'a.yml', rules: rulesOf('Hidden') })
+    await tells('pager firing Hidden')
+    await done(ann, 'notify.put', { notifiers: tableOf('pager') })
+    await done(root, 'rules.put', { name: 'a.yml', rules: rulesOf('Open') })
+    await tells('pager firing Hidden', 'pager firing Open')
+  })
+
   it('is nothing that the token with which it was put may not read', async () => {
     const scope = 'EXECUTE notify.*\nCOLLECT alert'
     const token = await tokenFor(root, 'ann', scope)
