@@ -196,7 +196,7 @@ function describeControl(
 
 /** Only what is declared. The texts that a secret may be would reveal much of it. */
 function* boundsOf(parameter: ControlParameter): Generator<Field> {
-  const { type, min, max, maxLength, pattern, values, secret, default: byDefault } = parameter
+  const { type, min, max, maxLength, pattern, values, secret, masked, default: byDefault } = parameter
   const least = numberOf(type, min, Math.ceil)
   if (least !== undefined) yield { name: 'min', ...least }
   const most = numberOf(type, max, Math.floor)
@@ -206,6 +206,7 @@ function* boundsOf(parameter: ControlParameter): Generator<Field> {
     yield { name: 'secret', type: BOOLEAN, value: true }
     return
   }
+  if (masked !== undefined) yield { name: 'masked', type: BOOLEAN, value: true }
   if (pattern !== undefined) yield { name: 'pattern', type: STRING, value: pattern.source }
   // An ARRAY would be nested too deep.
   if (values !== undefined) yield { name: 'values', type: STRING, value: values.join('\n') }

@@ -248,7 +248,7 @@ export function isCutOff(value: Value): boolean {
   return last?.some(({ name, value }) => name === 'more' && value === true) === true
 }
 
-/** What bounds the values is judged there. */
+/** What bounds the values is judged there. Only the upstream knows which part of a masked value is secret: here all of it is. */
 function parameterOf(record: readonly Field[]): ControlParameter[] {
   const type = typeNamed(textOf(record, 'type'))
   if (type === undefined) return []
@@ -259,7 +259,7 @@ function parameterOf(record: readonly Field[]): ControlParameter[] {
       type,
       optional: flag('optional'),
       description: textOf(record, 'description'),
-      ...(flag('secret') && { secret: true }),
+      ...((flag('secret') || flag('masked')) && { secret: true }),
     },
   ]
 }

@@ -150,6 +150,12 @@ describe('producer.controls', () => {
     })
   })
 
+  test('says that a parameter is masked, and still what it may be, unless it is secret', () => {
+    const masked = { type: BasicType.STRING, masked: () => '***', values: ['a'], default: 'a' }
+    expect(parameterShown(masked)).toEqual({ masked: true, values: 'a', default: 'a' })
+    expect(parameterShown({ ...masked, secret: true })).toEqual({ secret: true })
+  })
+
   test('says that a parameter is secret, and not which texts it may be', () => {
     const secret = { type: BasicType.STRING, secret: true, maxLength: 4, values: ['1234'], default: '1234' }
     expect(parameterShown({ ...secret, pattern: new WholePattern('[0-9]{4}') })).toEqual({

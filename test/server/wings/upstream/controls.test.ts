@@ -1,5 +1,7 @@
 /** EXECUTE with `producer`: judged here, run there, recorded at both. Both servers run here, connected in memory. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { BasicType } from '../../../../protocol/monitor/constants.ts'
+import { type Control, ok } from '../../../../server/kernel/controls/control.ts'
 import { askFor, done, run } from '../../../support/administration.ts'
 import { args, command, str, type } from '../../../support/bytes.ts'
 import type { TestProducer } from '../../../support/producer.ts'
@@ -107,6 +109,31 @@ describe('controls of an upstream', () => {
       await done(root, 'control.refuse', { id: one.id, reason: 'not today' })
     })
     expect(await tree.inTime(refused)).toMatchObject({ outcome: 'refused', detail: 'by root: not today' })
+  })
+
+  it('have an argument that is masked there in no record here, and none waits here with one', async () => {
+    const note: Control = {
+      name: 'user.note',
+      description: '',
+      parameters: [{ name: 'text', type: BasicType.STRING, masked: () => 'part', description: '' }],
+      prepare: (args) => () => ok(`got ${args.get('text')}`),
+    }
+    tree.lower.server.parts.producer.executor.add([note])
+    tree.lower.emit(1, 'test.new')
+    const named = expect.objectContaining({ name: 'user.note' })
+    await tree.until(async () => expect(await listed()).toContainEqual(named))
+    const given = { text: 'a token', producer: 'east' }
+    expect(await tree.inTime(run(boss, 'user.note', given))).toMatchObject({ outcome: 'ok', detail: 'got a token' })
+    const textIn = async (of: TestProducer): Promise<string> => {
+      const records = (await of.store.audit(0, 1000)) as Json[]
+      return JSON.parse(records.find(({ action, object }) => action === 'execute' && object === 'user.note').args).text
+    }
+    expect(await textIn(tree.lower)).toBe('part')
+    expect(await textIn(tree.upper)).toBe('***')
+    await done(boss, 'role.allow', { role: 'operator', command: 'EXECUTE', object: 'user.*', approval: 'lead' })
+    await tree.upper.addUser('op', { role: 'operator' })
+    const refused = await askFor(await tree.upper.seat('op'), 'user.note', given)
+    expect(refused).toMatchObject({ status: 11, detail: expect.stringContaining('takes a secret') })
   })
 
   it('are BUSY while the upstream is not connected: nothing ran', async () => {
