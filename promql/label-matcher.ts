@@ -81,10 +81,19 @@ export class RegexError extends Error {
   override readonly name = 'RegexError'
 }
 
+/** A regular expression that is too large to be compiled. */
+export class RegexSizeError extends RegexError {}
+
 /** Regular expressions that belong together: each is compiled once, and all of them are no longer than one may be. */
 export class RegexMemory {
   readonly #byText = new Map<string, CompiledRegex>()
+  readonly #mostParts: number
   #characters = 0
+
+  /** `mostParts`: of each, in characters, where what is repeated counts as often. */
+  constructor(mostParts = MAX_PARTS) {
+    this.#mostParts = mostParts
+  }
 
   /** Throws RegexError. */
   compiled(expression: string): CompiledRegex {
@@ -95,7 +104,7 @@ export class RegexMemory {
       throw new RegexError(
         `regular expressions have ${this.#characters} characters together, at most ${MAX_CHARACTERS} are allowed`,
       )
-    const compiled = compiledRegex(expression)
+    const compiled = compiledRegex(expression, { mostParts: this.#mostParts })
     this.#byText.set(expression, compiled)
     return compiled
   }
@@ -117,7 +126,7 @@ export function compiledRegex(expression: string, options: RegexOptions = {}): C
       `a regular expression has ${expression.length} characters, at most ${mostCharacters} are allowed`,
     )
   if (partsOf(expression) > mostParts)
-    throw new RegexError(
+    throw new RegexSizeError(
       `a regular expression has more than ${mostParts} characters, with what it repeats, and may have so many`,
     )
   try {

@@ -1,5 +1,11 @@
 /** Matchers of alerts, as Alertmanager has them: `severity="page"`, `team=~"a|b"`, `host!=web1`. */
-import { LabelMatcher, MATCH_OPERATORS, type MatchOperator } from '../../../promql/label-matcher.ts'
+import {
+  LabelMatcher,
+  MATCH_OPERATORS,
+  type MatchOperator,
+  RegexMemory,
+  RegexSizeError,
+} from '../../../promql/label-matcher.ts'
 import { StatusError } from '../../kit/running.ts'
 import { type NotifiedAlert, textOfLabel } from './alert.ts'
 import { commonOf } from './notification.ts'
@@ -11,8 +17,8 @@ const MOST_SHOWN = 16
 const MAX_MATCHERS = 32
 /** As in the configuration. */
 const MAX_MATCHER = 1_024
-/** Of all regular expressions together: they are looked at in one step, which takes a few milliseconds. */
-const MAX_PARTS = 500
+/** Of all regular expressions together that a user gives: they are looked at in one step, which takes a few milliseconds. */
+export const MAX_PARTS = 500
 export const MAX_MATCHERS_TEXT = 2 * MAX_MATCHERS * MAX_MATCHER
 
 /** Of a text without spaces around it. Nothing of it can match in two ways, so it takes time in proportion to the text. */
@@ -20,13 +26,32 @@ const SHAPE = /^([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"
 
 /** Undefined for a text that is no matcher, or whose regular expression is none. */
 export function alertMatcher(text: string): LabelMatcher | undefined {
-  const [, name = '', operator = '', inQuotes, plain = ''] = SHAPE.exec(text.trim()) ?? []
-  if (name === '' || !isOperator(operator)) return undefined
   try {
-    return new LabelMatcher(name, operator, inQuotes === undefined ? plain : unescaped(inQuotes))
+    return matcherOf(text, new RegexMemory())
   } catch {
     return undefined
   }
+}
+
+export function explainNoMatcher(text: string): string {
+  return `${JSON.stringify(text)} is no matcher; write one like severity="page" or team=~"a|b"`
+}
+
+/** The matcher of a text whose regular expression may have `mostParts`. One that is written with more is not even compiled. Undefined for what is none. */
+export function boundedMatcher(text: string, mostParts: number): LabelMatcher | 'too large' | undefined {
+  try {
+    const matcher = matcherOf(text, new RegexMemory(mostParts))
+    return matcher !== undefined && matcher.size > mostParts ? 'too large' : matcher
+  } catch (error) {
+    return error instanceof RegexSizeError ? 'too large' : undefined
+  }
+}
+
+/** Throws RegexError. */
+function matcherOf(text: string, regexes: RegexMemory): LabelMatcher | undefined {
+  const [, name = '', operator = '', inQuotes, plain = ''] = SHAPE.exec(text.trim()) ?? []
+  if (name === '' || !isOperator(operator)) return undefined
+  return new LabelMatcher(name, operator, inQuotes === undefined ? plain : unescaped(inQuotes), regexes)
 }
 
 /** The matchers of an argument `matchers`, which has each on a line of its own. Throws StatusError INVALID_ARGUMENT. */
@@ -34,20 +59,20 @@ export function matcherTexts(argument: string): readonly string[] {
   const texts = argument.split('\n').filter((text) => text.trim() !== '')
   if (texts.length === 0 || texts.length > MAX_MATCHERS)
     throw new StatusError('INVALID_ARGUMENT', `\`matchers\` has to have from 1 to ${MAX_MATCHERS} of them`)
-  let size = 0
+  let left = MAX_PARTS
   for (const text of texts) {
-    const matcher = text.length > MAX_MATCHER ? undefined : alertMatcher(text)
+    const matcher = text.length > MAX_MATCHER ? undefined : boundedMatcher(text, left)
     if (matcher === undefined)
       throw new StatusError(
         'INVALID_ARGUMENT',
         `\`matchers\`: ${JSON.stringify(text.slice(0, MAX_MATCHER))} is none; write one like severity="page"`,
       )
-    size += matcher.size
-    if (size > MAX_PARTS)
+    if (matcher === 'too large')
       throw new StatusError(
         'INVALID_ARGUMENT',
         `\`matchers\`: the regular expressions have more than ${MAX_PARTS} parts together: ask several times with fewer`,
       )
+    left -= matcher.size
   }
   return texts
 }

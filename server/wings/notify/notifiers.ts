@@ -13,7 +13,7 @@ import { endFailuresOfOthers, tellOfFailures } from './failures.ts'
 import { Heartbeat } from './heartbeat.ts'
 import type { InForce } from './in-force.ts'
 import type { NotificationLog } from './log.ts'
-import { alertMatcher } from './matchers.ts'
+import { alertMatcher, explainNoMatcher } from './matchers.ts'
 import { notifierPlace, notifierUser, PUT_ENDING, USER_PREFIX } from './names.ts'
 import { StoppedNotifier } from './put/stopped.ts'
 import { RecoveredGroups } from './recovered-groups.ts'
@@ -141,7 +141,7 @@ export function checkMatchers(tables: readonly NotifyTable[]): void {
       .filter((text) => alertMatcher(text) === undefined)
       .map((text) => ({
         source: `[[notify]] ${name}`,
-        message: `${match.includes(text) ? '`match`' : '`inhibit`'}: ${JSON.stringify(text)} is no matcher; write one like severity="page" or team=~"a|b"`,
+        message: `${match.includes(text) ? '`match`' : '`inhibit`'}: ${explainNoMatcher(text)}`,
       })),
   )
   if (problems.length > 0) throw new ConfigError(problems)

@@ -2,6 +2,7 @@
  * The notifiers that users have put, in memory and in the store. Each tells of what its author may read at that moment; once there is
  * no such user any more, or the token is revoked, it stops, which is shown, and is an alert.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Kit } from '../../../kit/kit.ts'
 import type { SensorStatus, StatusEntry } from '../../../kit/metrics.ts'
@@ -100,6 +101,7 @@ export class PutNotifiers {
       const { tenant, name } = row
       if (found.broken !== '') log.error({ tenant, notifier: name, detail: found.broken }, 'a notifier tells nobody')
       this.#keep(found)
+      await nextTurn()
     }
   }
 
@@ -208,22 +210,22 @@ export class PutNotifiers {
           ({ source, line, message }) => `${source}${line === undefined ? '' : `:${line}`}: ${message}`,
         ),
       )
+    const tables = read.map(({ table }) => table)
+    // What may not be put is not worth the work of making it ready.
+    const early = this.#problemsOf(tenant, tables)
+    if (early.length > 0) return this.#refuse(tenant, ...early)
     const found: { readonly notifier: GivenNotifier; readonly table: NotifierTable }[] = []
     const problems: string[] = []
-    for (const notifier of read)
+    for (const notifier of read) {
       try {
         found.push({ notifier, table: await ready(notifier, this.#services.kit.clock.wallMs()) })
       } catch (error) {
         problems.push(`${notifier.table.name}: ${(error as Error).message}`)
       }
+      await nextTurn()
+    }
     // What others have put meanwhile counts.
-    const all = [
-      ...problems,
-      ...this.#problemsOf(
-        tenant,
-        read.map(({ table }) => table),
-      ),
-    ]
+    const all = [...problems, ...this.#problemsOf(tenant, tables)]
     return all.length > 0 ? this.#refuse(tenant, ...all) : found
   }
 

@@ -18,7 +18,7 @@ import { authorizationFrom, type ReadContents, tlsFrom } from '../../../kit/io/a
 import { signingKeys } from '../../../kit/io/signing.ts'
 import { type NotifierTable, withBody } from '../bodies.ts'
 import { type NotifyTable, parseNotifyUrl, putSection } from '../config.ts'
-import { checkMatchers } from '../notifiers.ts'
+import { boundedMatcher, explainNoMatcher, MAX_PARTS } from '../matchers.ts'
 
 /** The keys that name files in the configuration. */
 export const FILE_KEYS = ['template', 'token_file', 'password_file', 'secret_file', 'ca', 'cert', 'key'] as const
@@ -104,12 +104,28 @@ export function settingsIn(settings: string): Given {
 /** The table as it runs. Rejects with an error for people if one of its files is wrong. */
 export async function ready({ table, secrets }: GivenNotifier, nowMs: number): Promise<NotifierTable> {
   const read = readerOfContents(secrets.contents)
-  checkMatchers([table])
+  checkPutMatchers(table)
   await authorizationFrom({ ...table, read })
   if (table.secretFile !== undefined) await signingKeys(table.secretFile, read)
   if (table.ca !== undefined) certificateIn(await read(table.ca))
   if (table.cert !== undefined) pairIn(await tlsFrom({ ...table, read }, 'localhost'))
   return table.template === undefined ? { ...table, body: '' } : withBody(table, await read(table.template), nowMs)
+}
+
+/** Throws an error for people at the first matcher that is none, or whose regular expression is too much beside those before it. */
+function checkPutMatchers({ match, inhibit }: NotifyTable): void {
+  const inhibiting = inhibit.flatMap(({ source, target }) => [...source, ...target])
+  let left = MAX_PARTS
+  for (const [key, texts] of Object.entries({ match, inhibit: inhibiting }))
+    for (const text of texts) {
+      const matcher = boundedMatcher(text, left)
+      if (matcher === undefined) throw new Error(`\`${key}\`: ${explainNoMatcher(text)}`)
+      if (matcher === 'too large')
+        throw new Error(
+          `\`${key}\`: with ${JSON.stringify(text)}, the regular expressions of \`match\` and \`inhibit\` have more than ${MAX_PARTS} parts together: write shorter ones, or several notifiers`,
+        )
+      left -= matcher.size
+    }
 }
 
 /** Throws an error for people if there is none. */

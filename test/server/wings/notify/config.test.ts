@@ -1,7 +1,8 @@
 /** What the tables `[[notify]]` may say, and what people read where they may not. */
-import { expect, it } from 'vitest'
+import { RE2JS } from 're2js'
+import { expect, it, vi } from 'vitest'
 import { ConfigError, loadConfig } from '../../../../server/start/config.ts'
-import { alertMatcher } from '../../../../server/wings/notify/matchers.ts'
+import { alertMatcher, matcherTexts } from '../../../../server/wings/notify/matchers.ts'
 import { checkMatchers } from '../../../../server/wings/notify/notifiers.ts'
 
 const load = (toml: string) => loadConfig({ file: 'c.toml', env: {}, readFile: () => Buffer.from(toml) })
@@ -102,6 +103,18 @@ it('a matcher that is none is refused, with what one looks like', () => {
   expect(() => checkMatchers(notify)).toThrow(
     '[[notify]] n: `match`: "severity" is no matcher; write one like severity="page"',
   )
+})
+
+it('the regular expressions of the configuration are as large as the operator wants them', () => {
+  const { notify } = load(`${TABLE}url = "webhook+https://h/"\nmatch = ['a=~"b{600}"', 'c=~"d{600}"']`)
+  expect(() => checkMatchers(notify)).not.toThrow()
+})
+
+it('a silence whose regular expressions are too large is refused before the first that is too much is compiled', () => {
+  const compile = vi.spyOn(RE2JS, 'compile')
+  expect(() => matcherTexts('a=~"b{300}"\nc=~"d{300}"')).toThrow(/more than 500 parts together/)
+  expect(compile.mock.calls.map(([expression]) => expression)).toEqual(['b{300}'])
+  compile.mockRestore()
 })
 
 it.each([

@@ -2,7 +2,8 @@
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { RE2JS } from 're2js'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { defaultConfig, loadConfig } from '../../../../server/start/config.ts'
 import { PutNotifiers, type PutNotifiersServices } from '../../../../server/wings/notify/put/put-notifiers.ts'
 import { Sealing } from '../../../../server/wings/notify/put/sealing.ts'
@@ -223,6 +224,30 @@ describe('what is refused changes nothing, and has a reason', () => {
     expect(await refusal(tableOf('b'))).toBe('the tenant would have 2 notifiers, and its quota is 1: remove some')
     await done(ann, 'notify.put', { notifiers: tableOf('a', 'send_resolved = false') })
     expect((await done(root, 'tenant.list'))[0]).toMatchObject({ tenant: 'default', used: { notifiers: 1 } })
+  })
+
+  it('more than the quota, before anything is made ready', async () => {
+    await done(root, 'tenant.set', { tenant: 'default', notifiers: 1n })
+    const compile = vi.spyOn(RE2JS, 'compile')
+    const wrong = tableOf('b', `match = ['no matcher', 'a=~"b+"']`)
+    expect(await refusal(tableOf('a', `match = ['a=~"b+"']`) + wrong)).toBe(
+      'the tenant would have 2 notifiers, and its quota is 1: remove some',
+    )
+    expect(compile.mock.calls.filter(([expression]) => expression === 'b+')).toEqual([])
+    compile.mockRestore()
+  })
+
+  it.each([
+    ['match', `match = ['a=~"x{300}"', 'a=~"y{300}"', 'a=~"z{30}"']`],
+    ['inhibit', `match = ['a=~"x{300}"']\ninhibit = [{ source = ['a="b"'], target = ['a=~"y{300}"', 'a=~"z{30}"'] }]`],
+  ])('regular expressions that are too large together, before the first that is too much: %s', async (key, more) => {
+    const compile = vi.spyOn(RE2JS, 'compile')
+    expect(await refusal(tableOf('a', more))).toBe(
+      `a: \`${key}\`: with "a=~\\"y{300}\\"", the regular expressions of \`match\` and \`inhibit\` have more than 500 parts together: write shorter ones, or several notifiers`,
+    )
+    const compiled = compile.mock.calls.map(([expression]) => String(expression))
+    expect(compiled.filter((expression) => /^[xyz]\{/.test(expression))).toEqual(['x{300}'])
+    compile.mockRestore()
   })
 
   it('a text that is too long, and whoever has no right', async () => {
