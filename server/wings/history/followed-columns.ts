@@ -30,6 +30,8 @@ export class FollowedColumns {
   #values = new Float64Array(0)
   /** Of the values, since a stale marker is a NaN that a variable may lose. */
   #words = new Uint32Array(0)
+  /** Whether nothing of the columns was given out: they were made for what is added now. */
+  #isOwn = false
   /** From when on everything is there. */
   #fromMs: number
   /** From when on it is wanted, and how many samples before that. */
@@ -74,6 +76,7 @@ export class FollowedColumns {
     const count = columns.length / 3
     const words = new Uint32Array(columns.buffer, columns.byteOffset, WORDS * columns.length)
     let at = -1
+    this.#isOwn = false
     for (let index = from; index < to; index++) {
       const place = columns[index]!
       if (at < 0 || this.#places[at] !== place) at = this.#find(place)
@@ -84,15 +87,10 @@ export class FollowedColumns {
     return true
   }
 
-  /** The series that have samples in a range, by place. */
-  *read({ fromMs, toMs }: FollowedRange): Generator<SelectedSamples, void, void> {
-    for (let at = 0; at < this.#series.length; at++) {
-      const from = this.#after(at, fromMs)
-      const to = this.#after(at, toMs + 1)
-      if (from === to) continue
-      const series = this.#series[at] as HistorySeries
-      yield { series, times: this.#times.subarray(from, to), values: this.#values.subarray(from, to) }
-    }
+  /** The series that have samples in a range, by place, as they are now: what comes or goes meanwhile changes nothing of that. */
+  read(range: FollowedRange): Generator<SelectedSamples, void, void> {
+    const [room, lengths, times, values] = [this.#room, this.#lengths.slice(), this.#times, this.#values]
+    return inRange(this.#series, { room, lengths, times, values }, range)
   }
 
   #find(place: number): number {
@@ -105,29 +103,20 @@ export class FollowedColumns {
     return this.#places[from] === place ? from : -1
   }
 
-  /** The first sample of a series that is not before a time. The last ones are wanted most. */
-  #after(at: number, ms: number): number {
-    const first = at * this.#room
-    let [from, to] = [first, first + this.#lengths[at]!]
-    if (from === to || this.#times[to - 1]! < ms) return to
-    if (this.#times[from]! >= ms) return from
-    while (from < to) {
-      const middle = (from + to) >>> 1
-      if (this.#times[middle]! < ms) from = middle + 1
-      else to = middle
-    }
-    return from
-  }
-
   #put(at: number, ms: number, low: number, high: number): void {
+    // Nobody is given what is before that.
+    if (this.#before === 0 && ms < this.#fromMs) return
     let end = at * this.#room + this.#lengths[at]!
     const isLast = this.#lengths[at] === 0 || ms > this.#times[end - 1]!
-    if (isLast && this.#lengths[at]! < this.#room) {
+    const hasRoom = this.#lengths[at]! < this.#room
+    if (isLast && hasRoom) {
       this.#lengths[at]!++
     } else {
       // It came late, or there is no room: what was given out stays as it is.
-      this.#move((index) => this.#columnsOf(index), Math.max(this.#fromMs, this.#wantedMs - KEPT_MS))
-      end = this.#after(at, ms)
+      if (!hasRoom || !this.#isOwn)
+        this.#move((index) => this.#columnsOf(index), Math.max(this.#fromMs, this.#wantedMs - KEPT_MS))
+      this.#isOwn = true
+      end = firstFrom(this.#times, at * this.#room, this.#lengths[at]!, ms)
       const after = at * this.#room + this.#lengths[at]!
       if (end === after || this.#times[end] !== ms) {
         this.#times.copyWithin(end + 1, end, after)
@@ -167,4 +156,37 @@ export class FollowedColumns {
     }
     this.#fromMs = fromMs
   }
+}
+
+/** What columns have at a moment. */
+interface State {
+  readonly room: number
+  readonly lengths: Uint32Array
+  readonly times: Float64Array
+  readonly values: Float64Array
+}
+
+function* inRange(
+  series: readonly HistorySeries[],
+  { room, lengths, times, values }: State,
+  { fromMs, toMs }: FollowedRange,
+): Generator<SelectedSamples, void, void> {
+  for (const [at, one] of series.entries()) {
+    const from = firstFrom(times, at * room, lengths[at]!, fromMs)
+    const to = firstFrom(times, at * room, lengths[at]!, toMs + 1)
+    if (from < to) yield { series: one, times: times.subarray(from, to), values: values.subarray(from, to) }
+  }
+}
+
+/** The first of so many times, from an index on, that is not before a time. The last ones are wanted most. */
+function firstFrom(times: Float64Array, first: number, count: number, ms: number): number {
+  let [from, to] = [first, first + count]
+  if (from === to || times[to - 1]! < ms) return to
+  if (times[from]! >= ms) return from
+  while (from < to) {
+    const middle = (from + to) >>> 1
+    if (times[middle]! < ms) from = middle + 1
+    else to = middle
+  }
+  return from
 }

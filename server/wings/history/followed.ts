@@ -13,6 +13,12 @@ const MOST_SERIES = 1 << 18
 /** A selection with more series, or numbers, is read again each time, in portions. */
 const MOST_SERIES_OF_ONE = 4_096
 const MOST_NUMBERS_OF_ONE = 1 << 18
+const NUMBERS_OF_SAMPLE = 2
+/**
+ * What was missed is evaluated up to an hour later. What is wanted of a time further back, as with `offset 1w`, is read each time: all that
+ * has come since would have to be read as well.
+ */
+const MOST_BEHIND_MS = 7_200_000
 /** No date of JavaScript is later. */
 const LAST_MS = 8.64e15
 /** Series that are given out together. */
@@ -23,6 +29,7 @@ export interface FollowedServices {
   readonly read: (selection: HistorySelection) => AsyncGenerator<readonly SelectedSamples[], void, void>
   /** Asks for what has come of selections. Returns false if there is no thread. */
   readonly ask: (follows: readonly number[]) => boolean
+  readonly nowMs: () => number
 }
 
 interface Followed {
@@ -71,9 +78,14 @@ export class FollowedSelections {
     withFamilies = false,
     stepMs,
     after,
+    toMs,
   }: HistorySelection): boolean {
-    if (!isRecurring || isWithoutSamples || withFamilies || after !== undefined) return false
+    if (!isRecurring || isWithoutSamples || withFamilies || after !== undefined || !this.#isRecent(toMs)) return false
     return stepMs !== undefined && stepMs < ROLLUP_MS
+  }
+
+  #isRecent(toMs: number): boolean {
+    return this.#services.nowMs() - toMs <= MOST_BEHIND_MS
   }
 
   /** As `HistoryReading.select`. */
@@ -95,6 +107,8 @@ export class FollowedSelections {
 
   /** What was read of a selection, with all that has come of it; undefined if it has to be read. */
   async current(selection: HistorySelection): Promise<FollowedColumns | undefined> {
+    // It must not end what others follow of a later time.
+    if (!this.#isRecent(selection.toMs)) return undefined
     const key = this.#keyOf(selection)
     const known = this.#followed.get(key)
     if (known === undefined) return undefined
@@ -229,5 +243,8 @@ function withPortion(
 ): SelectedSamples[] | undefined {
   if (read === undefined || read.length + portion.length > MOST_SERIES_OF_ONE) return undefined
   if (portion.some(({ windows, place }) => windows !== undefined || place === undefined)) return undefined
-  return read.concat(portion)
+  const all = read.concat(portion)
+  // All series have room for as many samples.
+  const longest = all.reduce((most, { times }) => Math.max(most, times.length), 0)
+  return NUMBERS_OF_SAMPLE * all.length * longest > MOST_NUMBERS_OF_ONE ? undefined : all
 }

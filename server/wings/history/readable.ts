@@ -184,16 +184,24 @@ export class ReadableHistory implements RememberedHistory {
 
 type FoundColumns = NonNullable<Awaited<ReturnType<HistoryReading['current']>>>
 
-/** As `select` has them; of each it is judged when it comes. */
-function* currentSeries(
+/** As `select` has them, of this moment; of each it is judged when it comes. */
+function currentSeries(
   owners: readonly (HistorySelection & { readonly columns: FoundColumns })[],
+  rights: Rights,
+): Generator<SelectedSamples, void, void> {
+  const found = owners.map(({ tenant, columns, ...range }) => ({ tenant, series: columns.read(range) }))
+  return readableSeries(found, rights)
+}
+
+function* readableSeries(
+  owners: readonly { readonly tenant: string; readonly series: Iterable<SelectedSamples> }[],
   rights: Rights,
 ): Generator<SelectedSamples, void, void> {
   const isAll = rights.mayReadAll()
   const shown = new Set<string>()
-  for (const { tenant, columns, ...range } of owners) {
+  for (const { tenant, series } of owners) {
     const isSeen = isAll && rights.maySee({ owner: ownerOf(tenant) })
-    for (const one of columns.read(range)) {
+    for (const one of series) {
       if (!isSeen && !mayReadSeries(rights, tenant, one.series)) continue
       if (tenant === SERVER) shown.add(identityOf(one.series))
       else if (shown.size > 0 && shown.has(identityOf(one.series))) continue

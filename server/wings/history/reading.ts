@@ -38,11 +38,12 @@ export class HistoryReading {
   #last = 0
 
   /** `send` returns false if there is no thread. */
-  constructor(send: Send) {
+  constructor(send: Send, nowMs: () => number) {
     this.#send = send
     this.#followed = new FollowedSelections({
       read: (selection) => this.#read(selection),
       ask: (follows) => send({ kind: 'news', follows }),
+      nowMs,
     })
   }
 

@@ -39,10 +39,13 @@ export class Recordings implements ShownHistory {
   readonly statuses: StatusEntry[] = []
   readonly #kit: Kit
   /** What is stored, for those who ask. */
-  readonly reading = new HistoryReading((message) => {
-    this.#thread?.send(message)
-    return this.#thread !== undefined
-  })
+  readonly reading = new HistoryReading(
+    (message) => {
+      this.#thread?.send(message)
+      return this.#thread !== undefined
+    },
+    () => this.#kit.clock.wallMs(),
+  )
   readonly #requests = new ThreadRequests((message) => {
     this.#thread?.send(message)
     return this.#thread !== undefined

@@ -211,7 +211,7 @@ export class RunningGroup {
   }
 
   get alertCount(): number {
-    return this.alerting.reduce((count, { rule }) => count + rule.alerts.size, 0)
+    return this.rules.reduce((count, { rule }) => count + rule.alerts.size, this.#own.rule.alerts.size)
   }
 
   /** The clock was set back: since when something holds moves with it, so that no `for` begins anew. */
@@ -289,8 +289,9 @@ export class RunningGroup {
   *#announcing(timeMs: number, evaluated: readonly EvaluatedRule[], failing: RuleOutcome | undefined): Steps<void> {
     const outcomes = [...evaluated.map(({ outcome }) => outcome), ...(failing === undefined ? [] : [failing])]
     let [looked, announced] = [0, 0]
+    const { alerting } = this
     for (const [index, outcome] of outcomes.entries()) {
-      const { rule } = this.alerting[index] as ShownRunningRule
+      const { rule } = alerting[index] as ShownRunningRule
       if (outcome.alerts === rule.alerts) continue
       for (const change of changesOf(rule.alerts, outcome.alerts, timeMs)) {
         const isNew = change?.isTransition === true

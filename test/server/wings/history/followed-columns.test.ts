@@ -62,6 +62,19 @@ it('puts what came late in its place, and of one time has what came last, with a
   )
 })
 
+it('gives what there is when it is asked, whatever comes and goes while that is taken', () => {
+  const columns = new FollowedColumns([samplesOf(3, 100, 200), samplesOf(9, 150, 200)], RANGE)
+  const asked = columns.read(RANGE)
+  const [first] = [asked.next().value as SelectedSamples]
+  columns.want({ fromMs: 1_000_000, toMs: 1_000_000 })
+  columns.add(columnsOf([3, 180], [9, 160], [9, 170], [9, 300]), 0, 4)
+  const second = asked.next().value as SelectedSamples
+  expect([first, second].map(({ times }) => [...times])).toEqual([
+    [100, 200],
+    [150, 200],
+  ])
+})
+
 it('lets go what is not wanted any more, and does not grow', () => {
   const columns = new FollowedColumns([samplesOf(3, 0)], RANGE)
   let most = 0

@@ -43,15 +43,18 @@ beforeEach(() => {
       monotonicMs: () => 0,
     },
   )
-  reading = new HistoryReading((message) => {
-    if (!isThere) return false
-    asked.push(message.kind)
-    if (message.kind === 'news') queries.news.handle(message.follows)
-    else if (message.kind === 'queries') queries.handleAll(message.queries)
-    else queries.handle(message)
-    for (let act = later.shift(); act !== undefined; act = later.shift()) act()
-    return true
-  })
+  reading = new HistoryReading(
+    (message) => {
+      if (!isThere) return false
+      asked.push(message.kind)
+      if (message.kind === 'news') queries.news.handle(message.follows)
+      else if (message.kind === 'queries') queries.handleAll(message.queries)
+      else queries.handle(message)
+      for (let act = later.shift(); act !== undefined; act = later.shift()) act()
+      return true
+    },
+    () => test.now,
+  )
 })
 
 afterEach(() => test.end())
@@ -109,6 +112,21 @@ describe('what was read', () => {
     test.pass(1_000)
     asked = []
     expect((await read(lastMinutes('a', 5))).map(({ values }) => [...values])).toEqual([[1, 2], [3]])
+    expect(asked).toEqual(['news'])
+  })
+
+  it('of a time that is long past is read each time, up to that time, and nothing else is followed less by that', async () => {
+    test.store([[one, test.now - 1, 1]])
+    await read(lastMinutes('a', 5))
+    const past = lastMinutes('a', 5, { toMs: test.now - 200 * MINUTE_MS })
+    for (let times = 0; times < 2; times++) {
+      asked = []
+      await read(past)
+      expect(asked.filter((kind) => kind === 'news')).toEqual([])
+      expect(await reading.current(past)).toBeUndefined()
+    }
+    asked = []
+    expect((await read(lastMinutes('a', 5))).map(({ values }) => [...values])).toEqual([[1]])
     expect(asked).toEqual(['news'])
   })
 

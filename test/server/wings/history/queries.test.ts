@@ -170,11 +170,14 @@ describe('losses', () => {
 
 describe('series that are asked for again and again', () => {
   it('come as texts, each as one object to those who ask', async () => {
-    const reading = new HistoryReading((message) => {
-      if (message.kind === 'select') queries.handle(message)
-      for (const answer of answers.splice(0)) reading.take(structuredClone(answer))
-      return true
-    })
+    const reading = new HistoryReading(
+      (message) => {
+        if (message.kind === 'select') queries.handle(message)
+        for (const answer of answers.splice(0)) reading.take(structuredClone(answer))
+        return true
+      },
+      () => SELECTION.toMs,
+    )
     const seriesOf = async (isRecurring: boolean) => {
       for await (const portion of reading.select({ ...SELECTION, isRecurring })) return portion[0]?.series
       return undefined
