@@ -1,8 +1,11 @@
 /** A group of alerts of a notifier, with what it knows of each of them. */
 import type { Label } from '../../kit/delivered-values.ts'
 import type { NotifyAlertRow } from '../../kit/peer.ts'
-import type { NotifiedAlert } from './alert.ts'
+import { type NotifiedAlert, textOfLabel } from './alert.ts'
 import type { Notification } from './notification.ts'
+
+/** In `group_by`: by all labels. */
+const ALL_LABELS = '...'
 
 export interface GroupingRules {
   readonly groupBy: readonly string[]
@@ -52,6 +55,29 @@ export interface Group {
   repeated: Set<string>
   /** While the group is looked at: fingerprints that have to be looked at, those that have changed since among them. */
   unseen: Set<string> | undefined
+}
+
+export function newGroup(key: string, labels: readonly Label[]): Group {
+  const times = { toldMs: 0, dueMs: 0 }
+  return {
+    key,
+    labels,
+    members: new Map(),
+    number: 0,
+    ...times,
+    sending: undefined,
+    repeated: new Set(),
+    unseen: undefined,
+  }
+}
+
+/** The labels of the group that an alert of a rule is in. */
+export function groupLabels(alert: KnownAlert, { groupBy }: Pick<GroupingRules, 'groupBy'>): readonly Label[] {
+  if (groupBy.includes(ALL_LABELS)) return alert.labels
+  return groupBy
+    .toSorted()
+    .map((name): Label => [name, textOfLabel(alert, name)])
+    .filter(([, text]) => text !== '')
 }
 
 /** Whether something is to be told of it. */

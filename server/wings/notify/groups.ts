@@ -6,17 +6,19 @@ import { randomUUID } from 'node:crypto'
 import type { Label } from '../../kit/delivered-values.ts'
 import type { NotifyAlertRow, NotifyGroupRow, StoredPeers } from '../../kit/peer.ts'
 import type { Steps } from '../../kit/running.ts'
-import { type NotifiedAlert, textOfLabel } from './alert.ts'
+import type { NotifiedAlert } from './alert.ts'
 import { APPROVALS_GROUP, groupTimesOf, isApproval } from './approval-alerts.ts'
 import type { ButtonClaim } from './button-tokens.ts'
 import {
   earlier,
   type Group,
   type GroupingRules,
+  groupLabels,
   isChange,
   type KnownAlert,
   keyOf,
   type Member,
+  newGroup,
   type StoredAlert,
   type TellingVerdict,
 } from './group-members.ts'
@@ -28,7 +30,6 @@ const MOST_TOLD = 250
 const MOST_ALERTS = 20_000
 /** What must not be told yet is looked at again after so long. */
 const MUTED_MS = 10_000
-const ALL_LABELS = '...'
 
 export interface NotifyGroupsOptions {
   /** `tenant/name` of the notifier. */
@@ -441,30 +442,14 @@ export class NotifyGroups {
   }
 
   #labelsOf(alert: KnownAlert): readonly Label[] {
-    const { groupBy } = this.#options.rules
-    if (isApproval(alert)) return APPROVALS_GROUP
-    if (groupBy.includes(ALL_LABELS)) return alert.labels
-    return groupBy
-      .toSorted()
-      .map((name): Label => [name, textOfLabel(alert, name)])
-      .filter(([, text]) => text !== '')
+    return isApproval(alert) ? APPROVALS_GROUP : groupLabels(alert, this.#options.rules)
   }
 
   #groupOf(labels: readonly Label[]): Group {
     const key = keyOf(labels)
     const known = this.#groups.get(key)
     if (known !== undefined) return known
-    const group: Group = {
-      key,
-      labels,
-      members: new Map(),
-      number: 0,
-      toldMs: 0,
-      dueMs: 0,
-      sending: undefined,
-      repeated: new Set(),
-      unseen: undefined,
-    }
+    const group = newGroup(key, labels)
     this.#groups.set(key, group)
     return group
   }
