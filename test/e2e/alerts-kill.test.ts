@@ -22,7 +22,7 @@ afterEach(async () => {
 })
 
 it('fires after the same time, and each transition is reported to a consumer once', async () => {
-  const killed = new ServerProcess('[alerts]\nrules = ["*.rules.yml"]\n')
+  const killed = new ServerProcess('[alerts]\nbuiltin = false\nrules = ["*.rules.yml"]\n')
   server = killed
   await killed.start()
   const first = await killed.seat()

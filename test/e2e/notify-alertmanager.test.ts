@@ -50,7 +50,7 @@ it.skipIf(!hasAlertmanager)('an alert comes, with labels and annotations, and is
   }
 
   const started = new ServerProcess(
-    `[alerts]\nrules = ["*.rules.yml"]\n[[notify]]\nname = "am"\nurl = "alertmanager+${url}"\n`,
+    `[alerts]\nbuiltin = false\nrules = ["*.rules.yml"]\n[[notify]]\nname = "am"\nurl = "alertmanager+${url}"\n`,
   )
   server = started
   const rules = join(started.directory, 'a.rules.yml')

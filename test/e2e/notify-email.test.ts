@@ -26,7 +26,7 @@ it('has the Message-ID after a kill that it had before', async () => {
     return isBusy ? Object.assign(new Error('come later'), { responseCode: 451 }) : undefined
   })
   const killed = new ServerProcess(
-    '[alerts]\nrules = ["*.rules.yml"]\n' +
+    '[alerts]\nbuiltin = false\nrules = ["*.rules.yml"]\n' +
       `[[notify]]\nname = "mail"\nurl = "smtp://127.0.0.1:${mailServer.port}"\nfrom = "c@mon.example"\nto = ["ann@example.org"]\ngroup_wait = "0s"\n`,
   )
   server = killed

@@ -68,7 +68,7 @@ it('what was stored before a kill is told after it, with the same key, and once'
   status = 503
   const port = await receive()
   const killed = new ServerProcess(
-    '[alerts]\nrules = ["*.rules.yml"]\n' +
+    '[alerts]\nbuiltin = false\nrules = ["*.rules.yml"]\n' +
       `[[notify]]\nname = "pager"\nurl = "webhook+http://127.0.0.1:${port}/hook"\ngroup_wait = "0s"\ngroup_interval = "0s"\n`,
   )
   server = killed
@@ -119,7 +119,7 @@ it('what was stored before a kill is told after it, with the same key, and once'
 it('a silence holds back what fires, also over a kill, and what still fires when it ends is told', async () => {
   const port = await receive()
   const killed = new ServerProcess(
-    '[alerts]\nrules = ["*.rules.yml"]\n' +
+    '[alerts]\nbuiltin = false\nrules = ["*.rules.yml"]\n' +
       `[[notify]]\nname = "pager"\nurl = "webhook+http://127.0.0.1:${port}/hook"\ngroup_wait = "0s"\ngroup_interval = "0s"\n`,
   )
   server = killed
@@ -159,7 +159,7 @@ it('what nobody acknowledges is told to the next notifier, once, over a kill', a
   const port = await receive()
   const quick = 'group_wait = "0s"\ngroup_interval = "0s"\n'
   const killed = new ServerProcess(
-    '[alerts]\nrules = ["*.rules.yml"]\n' +
+    '[alerts]\nbuiltin = false\nrules = ["*.rules.yml"]\n' +
       `[[notify]]\nname = "first"\nurl = "webhook+http://127.0.0.1:${port}/first"\n${quick}escalate_to = "second"\nescalate_after = "1s"\n` +
       `[[notify]]\nname = "second"\nurl = "webhook+http://127.0.0.1:${port}/second"\n${quick}match = ['severity="nobody"']\n`,
   )
