@@ -3,14 +3,14 @@ import type { Command } from 'commander'
 import type { Consumer } from '../../client/index.ts'
 import type { NotifierFiles } from '../../server/start/notifiers.ts'
 import { confirm, counted, YES_OPTION, type YesOption } from '../confirm.ts'
-import { callControl, checkOutcome, printControlList, runAndReport, runControl } from '../control.ts'
+import { callControl, checkOutcome, runAndReport, runControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import { formatTime, printable } from '../format.ts'
+import { printable } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
-import { formatTable, JSON_OPTION, type JsonOptions } from '../output.ts'
-import { type AnswerRecord, fieldNumber, fieldText, toRecords } from '../records.ts'
+import { JSON_OPTION, type JsonOptions } from '../output.ts'
+import { printPutList } from '../put-list.ts'
+import { type AnswerRecord, fieldText, toRecords } from '../records.ts'
 import { type Cli, checkConfidential, withConsumer, withLoginOptions } from '../session.ts'
-import { safeText } from '../width.ts'
 
 const HEADS = ['name', 'url', 'author', 'put', 'problem']
 
@@ -54,18 +54,9 @@ export function addNotify(program: Command, cli: Cli): void {
   withLoginOptions(notify.command('list'))
     .description('list the notifiers that users of your tenant have put')
     .option(...JSON_OPTION)
-    .action((options: JsonOptions) => {
-      const toText = (records: readonly AnswerRecord[], width?: number): string => {
-        const rows = records.map((record) =>
-          HEADS.map((head) =>
-            head === 'put' ? formatTime(fieldNumber(record, head)) : safeText(fieldText(record, head)),
-          ),
-        )
-        const columns = HEADS.map((head) => ({ head }))
-        return formatTable(columns, rows, terminal.colors, width)
-      }
-      return printControlList(cli, options, 'notify.list', { none: 'nobody has put a notifier', toText })
-    })
+    .action((options: JsonOptions) =>
+      printPutList(cli, options, { control: 'notify.list', none: 'nobody has put a notifier', heads: HEADS }),
+    )
   withLoginOptions(notify.command('remove'))
     .description('remove a notifier that was put, with the log of what it told')
     .argument('<name>', 'name as listed by `cinnabar notify list`')

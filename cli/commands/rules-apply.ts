@@ -6,12 +6,13 @@ import type { Command } from 'commander'
 import type { Consumer } from '../../client/index.ts'
 import type { RuleChange } from '../../server/start/rules.ts'
 import { confirm, counted, YES_OPTION, type YesOption } from '../confirm.ts'
-import { callControl, checkOutcome, printControlList, runAndReport, runControl } from '../control.ts'
+import { callControl, checkOutcome, runAndReport, runControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import { formatTime, printable } from '../format.ts'
+import { printable } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
-import { formatTable, JSON_OPTION, type JsonOptions } from '../output.ts'
-import { type AnswerRecord, fieldNumber, fieldText, toRecords } from '../records.ts'
+import { JSON_OPTION, type JsonOptions } from '../output.ts'
+import { printPutList } from '../put-list.ts'
+import { fieldText, toRecords } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { safeText } from '../width.ts'
@@ -67,18 +68,9 @@ export function addRulesApply(rules: Command, cli: Cli): void {
   withLoginOptions(rules.command('files'))
     .description('list the rule files that users of your tenant have put')
     .option(...JSON_OPTION)
-    .action((options: JsonOptions) => {
-      const toText = (records: readonly AnswerRecord[], width?: number): string => {
-        const rows = records.map((record) =>
-          HEADS.map((head) =>
-            head === 'put' ? formatTime(fieldNumber(record, head)) : safeText(fieldText(record, head)),
-          ),
-        )
-        const columns = HEADS.map((head) => ({ head }))
-        return formatTable(columns, rows, terminal.colors, width)
-      }
-      return printControlList(cli, options, 'rules.files', { none: 'nobody has put a rule file', toText })
-    })
+    .action((options: JsonOptions) =>
+      printPutList(cli, options, { control: 'rules.files', none: 'nobody has put a rule file', heads: HEADS }),
+    )
   withLoginOptions(rules.command('remove'))
     .description('remove a rule file that was put; the alerts of its rules end')
     .argument('<name>', 'name as listed by `cinnabar rules files`')

@@ -96,3 +96,10 @@ it('puts nothing of files with a mistake, which it names with file, key and line
   expect(twice.err.join()).toMatch(/g\.toml: .*f\.toml has a notifier a, too/)
   expect(ran).toEqual([])
 })
+
+it('sends nothing over a connection that others can read', async () => {
+  const path = write('a.toml', tableOf('one'))
+  const { code, err } = await runCli(['notify', 'apply', path, '--dry-run'], serverWith(), { isOpenToOthers: true })
+  expect([code, err.join()]).toEqual([1, expect.stringContaining('others could read what the notifiers say')])
+  expect(ran).toEqual([])
+})

@@ -62,6 +62,16 @@ it('puts what came late in its place, and of one time has what came last, with a
   )
 })
 
+it('puts many that came late in one go, each in its place, and leaves what was given out', () => {
+  const times = [100, 200, 300]
+  const columns = new FollowedColumns([samplesOf(3, ...times)], RANGE)
+  const [before] = [...columns.read(RANGE)] as [SelectedSamples]
+  const late = Array.from({ length: 20 }, (_, at) => 290 - 10 * at).filter((ms) => !times.includes(ms))
+  columns.add(columnsOf(...late.map((ms) => [3, ms] as const)), 0, late.length)
+  expect(timesIn(columns, RANGE)).toEqual([[...times, ...late].sort((one, other) => one - other)])
+  expect([...before.times]).toEqual(times)
+})
+
 it('gives what there is when it is asked, whatever comes and goes while that is taken', () => {
   const columns = new FollowedColumns([samplesOf(3, 100, 200), samplesOf(9, 150, 200)], RANGE)
   const asked = columns.read(RANGE)
