@@ -47,8 +47,9 @@ export interface RuleLine {
   readonly expr: string
   /** What a chart draws, with the number that it is compared with; undefined if the expression is no such comparison. */
   readonly threshold: { readonly expr: string; readonly value: number } | undefined
-  /** Seconds. */
+  /** Seconds: for how long it has to hold, and for how long it fires although it holds no more. */
   readonly forSeconds: number
+  readonly keepsSeconds: number
   readonly health: string
   readonly problem: string
   /** When it was evaluated last, seconds since 1970, 0: never; and how long that took, in seconds. */
@@ -147,6 +148,7 @@ export function ruleLineOf(record: PlainRecord): RuleLine {
     expr: text(record['expr']),
     threshold: typeof drawn === 'string' ? { expr: drawn, value: number(record['threshold']) } : undefined,
     forSeconds: seconds(record['for']),
+    keepsSeconds: seconds(record['keep_firing_for']),
     health: text(record['health']),
     problem: text(record['problem']),
     evaluated: seconds(record['evaluated']),

@@ -58,7 +58,9 @@ export function RuleList({ consumer, fleet, router, identity }: ViewProps) {
       {rules.hasMore ? <p class="note">There are more rules than are shown here.</p> : null}
       {found.length === 0 ? (
         <p class="empty" role="status">
-          {all.length === 0 ? 'No rules are evaluated: the configuration names none.' : 'No rule matches.'}
+          {all.length === 0
+            ? 'No rules are evaluated: the configuration names none, and nobody has put any.'
+            : 'No rule matches.'}
         </p>
       ) : null}
       {groups.slice(0, pages * MOST_GROUPS).map(({ key, name, file, interval, rules: lines }) => (
@@ -123,12 +125,13 @@ function columnsFor(now: number): readonly Column<RuleLine>[] {
     {
       title: 'Expression',
       cellLook: 'whole code expr',
-      cell: ({ expr, forSeconds, problem }) => (
+      cell: ({ expr, forSeconds, keepsSeconds, problem }) => (
         <>
           <a href={linkTo('query', '', expressionArgs([{ expr, show: 'chart' }]))}>
             <Name text={expr} max={600} />
           </a>
           {forSeconds > 0 ? <small class="more">for {formatDuration(forSeconds)}</small> : null}
+          {keepsSeconds > 0 ? <small class="more">keeps firing for {formatDuration(keepsSeconds)}</small> : null}
           {problem === '' ? null : (
             <small class="more problem">
               <bdi>{problem}</bdi>

@@ -46,11 +46,16 @@ it('a record is an alert with times in seconds', () => {
     told: 'phone, mail',
   })
   expect(
-    ruleLineOf({ rule: 3, kind: 'alert', expr: 'a < 0.1', drawn: 'a', threshold: 0.1, took: 2_000n }),
+    ruleLineOf({
+      ...{ rule: 3, kind: 'alert', expr: 'a < 0.1', drawn: 'a', threshold: 0.1, took: 2_000n },
+      ...{ for: 600_000_000n, keep_firing_for: 300_000_000n },
+    }),
   ).toMatchObject({
     key: '3',
     isAlert: true,
     threshold: { expr: 'a', value: 0.1 },
+    forSeconds: 600,
+    keepsSeconds: 300,
     took: 0.002,
     evaluated: 0,
   })

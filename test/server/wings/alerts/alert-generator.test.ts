@@ -9,8 +9,12 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { LabelSet } from '../../../../promql/label-set.ts'
+import { finished, MemorySource } from '../../../../promql/memory-source.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { defaultConfig, loadConfig } from '../../../../server/start/config.ts'
+import { RuleEvaluation } from '../../../../server/wings/alerts/rules/evaluation.ts'
+import { rulesOf } from '../../../../server/wings/alerts/rules/group.ts'
 import { type RuleDefinition, readRuleFile } from '../../../../server/wings/alerts/rules/rule-file.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { PublishingProducer, tokenFor } from '../../../support/publisher.ts'
@@ -78,6 +82,25 @@ it('Constraints 2: optional functions and variables of templates are not refused
   expect(shown).toBe('[]')
 })
 
+it('pending State Conditions: annotations that change are those of the last evaluation', async () => {
+  const rules = [{ alert: 'Waits', expr: 'a > 10', for: '1h', annotations: { summary: 'now {{ $value }}' } }]
+  const file = await readRuleFile(JSON.stringify({ groups: [{ name: 'g', rules }] }))
+  if ('problems' in file) throw new Error(JSON.stringify(file.problems))
+  const [rule] = file.groups.flatMap((group) => rulesOf(group))
+  if (rule === undefined) throw new Error('there is no rule')
+  const source = new MemorySource()
+  const found: string[] = []
+  for (const [minute, value] of [11, 12, 12, 13].entries()) {
+    const timeMs = minute * MINUTE
+    source.add(LabelSet.of([['__name__', 'a']]), [[timeMs, value]])
+    const surroundings = { externalLabels: new Map<string, string>(), externalUrl: '' }
+    rule.adopt(finished(rule.evaluate(new RuleEvaluation(source, timeMs, surroundings))))
+    for (const { state, activeMs, annotations } of rule.alerts.values())
+      found.push(`${state} since ${activeMs}: ${annotations}`)
+  }
+  expect(found).toEqual([11, 12, 12, 13].map((value) => `pending since 0: {summary="now ${value}"}`))
+})
+
 describe('in a server that tells an Alertmanager', () => {
   const EVER_MS = 36_500 * 86_400_000
   const INTERVAL = 30 * SECOND
@@ -92,6 +115,9 @@ describe('in a server that tells an Alertmanager', () => {
         annotations: { summary: 'now {{ $value }}' }
       - alert: Never
         expr: test_a > 1000
+      - alert: Waits
+        expr: test_a > 10
+        for: 100d
       - alert: Same
         expr: label_replace(test_a, "x", "1", "", "") > 10 or label_replace(test_a, "x", "2", "", "") > 10
         labels: { x: same }
@@ -223,16 +249,38 @@ describe('in a server that tells an Alertmanager', () => {
     expect(sent.at(-1)?.alerts).toMatchObject([{ annotations: { summary: 'now 13' } }])
   }, 60_000)
 
+  it('Time Series to Create: samples of 1 at the times of the evaluations, which are in the history', async () => {
+    value = 11
+    await stateIs('firing')
+    const expr = encodeURIComponent('ALERTS{alertname="High"}[20m]')
+    await until(async () => {
+      const { data } = await get(`query?query=${expr}&time=${server.producer.clock.wallMs() / SECOND}`)
+      const of = (state: string): [number, string][] =>
+        data.result.find(({ metric }: Json) => metric.alertstate === state)?.values ?? []
+      expect(of('firing').length).toBeGreaterThan(2)
+      const { lastEvaluation } = (await get('rules')).data.groups[0]
+      const { activeAt } = (await high()).alerts[0]
+      const times = [...of('pending'), ...of('firing')].map(([seconds]) => seconds * SECOND)
+      const first = Date.parse(activeAt)
+      expect((Date.parse(lastEvaluation) - first) % INTERVAL).toBe(0)
+      // Each evaluation since it is active has one, the first of them and that after `for` among these.
+      expect(times).toEqual(times.map((_, index) => first + index * INTERVAL))
+      expect(of('firing')[0]?.[0]).toBe((first + MINUTE) / SECOND)
+      expect(new Set([...of('pending'), ...of('firing')].map(([, text]) => text))).toEqual(new Set(['1']))
+    })
+  }, 60_000)
+
+  // Of `health` unknown the specification wants a text in `lastError`, which Prometheus itself does not have.
   it('GET /api/v1/rules and /api/v1/alerts: their fields, the states of rules, and their health', async () => {
     const before = (await get('rules')).data.groups[0].rules
-    expect(before.map(({ health }: Json) => health)).toEqual(['unknown', 'unknown', 'unknown'])
+    expect(before.map(({ health }: Json) => health)).toEqual(['unknown', 'unknown', 'unknown', 'unknown'])
     value = 11
     await stateIs('firing')
     const { status, data } = await get('rules')
     expect(status).toBe('success')
     const [group] = data.groups
     expect(group).toMatchObject({ name: 'g', interval: 30, lastEvaluation: expect.stringMatching(/Z$/) })
-    const [first, never, same] = group.rules
+    const [first, never, waits, same] = group.rules
     expect(first).toMatchObject({
       type: 'alerting',
       name: 'High',
@@ -257,6 +305,7 @@ describe('in a server that tells an Alertmanager', () => {
     expect(Number(first.alerts[0].value)).toBe(11)
     expect(first.lastError ?? '', '`lastError` is empty where the health is ok').toBe('')
     expect([never.state, never.alerts, never.health]).toEqual(['inactive', [], 'ok'])
+    expect(waits).toMatchObject({ state: 'pending', duration: 8_640_000, alerts: [{ state: 'pending' }], health: 'ok' })
     expect([same.state, same.health], 'Step 4').toEqual(['inactive', 'err'])
     expect(same.lastError).toMatch(/same labelset/)
     const all = await get('alerts')

@@ -144,6 +144,10 @@ it('an alert is pending, fires and ends: as values of `alert`, in the API, and a
     expect((await of('count_over_time(ALERTS{alertstate="firing"}[10m])'))[0]?.value[1]).toMatch(/^[1-9]/),
   )
   expect(await of('ALERTS')).toEqual([])
+  const [since] = await of('last_over_time(ALERTS_FOR_STATE{alertname="High"}[10m])')
+  expect(Number(since?.value[1]), 'whole seconds, as in Prometheus').toBe(
+    Math.floor(Date.parse(alerts[0].activeAt) / 1_000),
+  )
   expect((await of('test:a:twice'))[0]).toMatchObject({ metric: { __name__: 'test:a:twice', host: 'h1' } })
   const [figures] = decoded(await root.query('producer.alerts'))
   expect(figures).toMatchObject({ tenant: 'default', groups: 1, rules: 2, failing: 0, firing: 0, missed: 0 })
@@ -277,6 +281,32 @@ it.each([
     expect(decoded(await root.query('producer.alerts'))).toMatchObject([{ missed: 0, set_back: 0 }])
   },
 )
+
+it('after its clock was set back by an hour, what fires goes on, and ends when it holds no more', async () => {
+  const { producer, root } = server
+  await producer.addUser('ann')
+  const ann = await producer.seat('ann')
+  await subscribed(ann)
+  value = 7
+  await until(async () => expect(await stateOf()).toBe('firing'))
+  const activeMs = Date.parse((await get('alerts')).alerts[0].activeAt)
+  producer.clock.jumpWall(-3_600_000)
+  producer.push.push('test.a', { type: BasicType.DOUBLE, value }, producer.clock.microseconds())
+  await until(async () => {
+    expect(decoded(await root.query('producer.alerts'))).toMatchObject([{ set_back: 1, firing: 1, missed: 0 }])
+  })
+  const movedMs = activeMs - Date.parse((await get('alerts')).alerts[0].activeAt)
+  expect(movedMs).toBeGreaterThan(3_600_000 - 60_000)
+  expect(movedMs).toBeLessThan(3_600_000 + 60_000)
+  value = 1
+  await until(async () => expect(await stateOf()).toBe(''))
+  const reported = (await ann.values(3)).map((message) => decoded(message).value)
+  expect(reported.map(({ state, sequence }) => `${sequence} ${state}`)).toEqual(['1 pending', '2 firing', '3 inactive'])
+  const [, firing, inactive] = reported
+  expect(Number(inactive.fired), 'it fires since a time by the clock that counts now').toBeLessThan(
+    Number(firing.fired),
+  )
+})
 
 it('a batch with the state of an alert has its transition for everybody, also where hundreds have bound it', async () => {
   const { producer } = server

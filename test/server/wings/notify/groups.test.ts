@@ -404,6 +404,12 @@ describe('an alert that nobody acknowledges', () => {
     expect(groups.escalationMs(AFTER)).toBe(nowMs + AFTER)
   })
 
+  it('waits anew where the clock was set back', () => {
+    pass(-3_600)
+    escalate(fired)
+    expect([passed, groups.escalationMs(AFTER)]).toEqual([[], nowMs + AFTER])
+  })
+
   it('is passed on later where the next notifier cannot take it now', () => {
     isTaken = false
     pass(900)
