@@ -65,10 +65,11 @@ function notASection(section: string, file: ConfigFile): ConfigProblem {
   return { source: file.name, line: file.lineOf(section), message }
 }
 
-function unknownSection(section: string, { settings, tables }: ConfigSchema): string {
+function unknownSection(section: string, { settings, tables, lists }: ConfigSchema): string {
   const homes = settings.filter(({ key }) => key === section).map((home) => `\`${home.section}.${home.key}\``)
   if (homes.length > 0) return `unknown section \`${section}\`: did you mean ${homes.join(' or ')}?`
-  return `unknown section \`${section}\`${didYouMean(section, tables) || `: there are ${tables.join(', ')}`}`
+  const all = [...tables, ...lists.map((list) => `[[${list}]]`)].join(', ')
+  return `unknown section \`${section}\`${didYouMean(section, [...tables, ...lists]) || `: there are ${all}`}`
 }
 
 function unknownKey(section: string, key: string, { settings }: ConfigSchema): string {
@@ -98,7 +99,9 @@ function keysOf(type: z.ZodType | undefined): Readonly<Record<string, z.ZodType>
 
 function wrongList(issue: z.core.$ZodIssue, section: string, file: ConfigFile): string {
   if (issue.code === 'custom') return issue.message
-  return `expected tables [[${section}]], found ${withoutText(file.table[section])}`
+  const found = file.table[section]
+  if (found === undefined) return `there is no table [[${section}]]`
+  return `expected tables [[${section}]], found ${withoutText(found)}`
 }
 
 /** Describes the mistake in a table as a whole, or in one key of it. */

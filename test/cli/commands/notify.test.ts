@@ -87,6 +87,11 @@ it('puts nothing of files with a mistake, which it names with file, key and line
     [tableOf('a', 'token_file = "none"\n'), /f\.toml:4: `\[\[notify\]\]` a: `token_file`: cannot be read: /],
     [tableOf('a') + tableOf('a'), /f\.toml:1: .*two of the tenant default are called a/],
     ['[[notify', /f\.toml:1: not TOML: /],
+    // Somebody takes the configuration of the server.
+    [
+      '[alerts]\nrules = []\n',
+      /f\.toml:1: unknown section `alerts`: there are \[\[notify\]\]\n.*`notify`: there is no table \[\[notify\]\]$/,
+    ],
   ]
   for (const [text, expected] of mistakes) {
     const { code, err } = await apply(serverWith(), write('f.toml', text))

@@ -21,6 +21,7 @@ describe('an error', () => {
     ['[listen]\nhtpp = ""', 'c.toml:2: unknown key `listen.htpp`: did you mean `http`?'],
     ['[listen]\n\nudp = ""', 'c.toml:3: unknown key `listen.udp`: [listen] has tcp, http, tls, https'],
     ['[Listen]\ntcp = ""', 'c.toml:1: unknown section `Listen`: did you mean `listen`?'],
+    ['[[notifyer]]\nname = "a"', 'c.toml:1: unknown section `notifyer`: did you mean `notify`?'],
     ['data_dir = "x"', 'c.toml:1: unknown section `data_dir`: did you mean `producer.data_dir`?'],
     ['listen = 5', 'c.toml:1: `listen`: expected a section [listen], found 5'],
     ['listen = 2026-01-01', 'c.toml:1: `listen`: expected a section [listen], found a date'],
