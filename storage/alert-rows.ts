@@ -104,9 +104,12 @@ export const ALERT_ROWS = {
       outcome: word({ delivered: 0, refused: 1 }),
       /** The answer, for people. */
       detail: text,
+      /** The fingerprints of the first alerts in it as JSON; '[]' if it is from before format 22. */
+      alerts: text,
     },
     {
-      tag: 26,
+      // Tag 26 is that of format 21, without the alerts.
+      tag: 32,
       table: 'notification',
       key: ['notifier', 'key'],
       order: 'stored',

@@ -16,6 +16,11 @@ interface SilenceOptions extends LoginOptions {
   readonly comment?: string
 }
 
+interface LogOptions extends JsonOptions {
+  readonly notifier?: string
+  readonly alert?: string
+}
+
 const LOG_HEADS = ['time', 'notifier', 'group', 'firing', 'resolved', 'outcome', 'attempts', 'answer']
 const SILENCE_HEADS = ['id', 'kind', 'matchers', 'begins', 'ends', 'author', 'comment']
 const TIMES: readonly string[] = ['time', 'begins', 'ends']
@@ -31,9 +36,13 @@ export function addNotifications(alerts: Command, cli: Cli): void {
   withLoginOptions(alerts.command('log'))
     .description('list who was told of alerts, when, and with what answer')
     .option('--notifier <name>', 'only what this notifier has told')
+    .option(
+      '--alert <fingerprint>',
+      'only what was told of this alert, by its `fingerprint` in `cinnabar alerts --json`',
+    )
     .option(...JSON_OPTION)
-    .action(({ notifier, ...options }: JsonOptions & { readonly notifier?: string }) => {
-      const args = notifier === undefined ? {} : { notifier }
+    .action(({ notifier, alert, ...options }: LogOptions) => {
+      const args = { ...(notifier !== undefined && { notifier }), ...(alert !== undefined && { alert }) }
       return printMetric(
         cli,
         options,

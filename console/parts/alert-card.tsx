@@ -256,7 +256,7 @@ function Details({
   )
 }
 
-/** Who was told of it since it holds, when, and with what answer; its group is told as a whole. */
+/** Who was told of it since it holds, when, and with what answer. */
 function Told({ consumer, identity, alert }: Pick<AlertCardProps, 'consumer' | 'identity' | 'alert'>) {
   const { lines, refusal } = useNotifications(consumer, identity, { alert: alert.fingerprint })
   const own = lines?.filter(({ time }) => time >= alert.since * 1e6) ?? []

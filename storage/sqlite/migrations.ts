@@ -34,6 +34,7 @@ export const MIGRATIONS: readonly Migration[] = [
   ruleFilesAndApprovals,
   notifiersOfUsers,
   tokensOfRuleFiles,
+  alertsOfNotifications,
 ]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
@@ -362,6 +363,11 @@ function tokensOfRuleFiles(database: Database): void {
     alter table rule_file add column checksum integer not null default 0;
   `)
   sumRows(database, 'rule_file', 'tenant', 'name')
+}
+
+/** Which alerts notifications had; of those that are there nobody knows that. */
+function alertsOfNotifications(database: Database): void {
+  database.exec("alter table notification add column alerts text not null default '[]'")
 }
 
 /** The last column is for the checksum of those before it. The first ones are the key. */

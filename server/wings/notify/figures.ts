@@ -14,7 +14,7 @@ import {
 import type { Clock } from '../../kit/running.ts'
 import type { NotifierTable } from './bodies.ts'
 import type { InForce } from './in-force.ts'
-import { fieldsOfNotification, type NotificationLog } from './log.ts'
+import { fieldsOfNotification, hadAlert, type NotificationLog } from './log.ts'
 import type { Silence, Silences } from './silences.ts'
 
 const { ARRAY, BOOLEAN, STRING, UINT64 } = BasicType
@@ -57,7 +57,7 @@ const list = (
 const METRICS = [
   list('producer.notifications', 'The last notifications: to whom, when, and with what answer.', 'none', [
     { name: 'notifier', type: STRING, description: 'Only those of this one.' },
-    { name: 'alert', type: STRING, description: 'Only those of the groups that know an alert with this fingerprint.' },
+    { name: 'alert', type: STRING, description: 'Only those that had an alert with this fingerprint.' },
   ]),
   list('producer.notifiers', 'Who is told of alerts, and how that goes.', exposition),
   list('producer.silences', 'Alerts of which nobody is told for a while.', 'none', [
@@ -135,7 +135,11 @@ export class NotifierFigures implements PolledSensor {
     const groups = new Map(
       running.map(({ table, groups }) => [`${table.tenant}/${table.name}`, groups?.groupWith(alert)]),
     )
-    for (const row of found) if (groups.get(row.notifier) === row.labels) yield fieldsOfNotification(row)
+    for (const row of found) {
+      // Where nobody knows what it had, its group may know the alert.
+      const isIn = hadAlert(row, alert) ?? groups.get(row.notifier) === row.labels
+      if (isIn) yield fieldsOfNotification(row)
+    }
   }
 }
 

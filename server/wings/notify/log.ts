@@ -7,6 +7,8 @@ import type { NotificationOutcome } from './notifier.ts'
 
 /** Of each notifier. */
 const MOST_KEPT = 1_000
+/** Alerts of a notification that are known by their fingerprints. */
+const MOST_ALERTS = 20
 const MICROSECONDS = 1_000
 const { STRING, UINT64 } = BasicType
 
@@ -37,6 +39,7 @@ export class NotificationLog {
       attempts,
       outcome,
       detail,
+      alerts: JSON.stringify(notification.alerts.slice(0, MOST_ALERTS).map(({ fingerprint }) => fingerprint)),
     }
     rows.push(row)
     this.#journal.change({ put: 'notification', row })
@@ -66,6 +69,17 @@ export class NotificationLog {
   }
 }
 
+function fingerprintsIn({ alerts }: NotificationRow): readonly string[] {
+  return JSON.parse(alerts) as string[]
+}
+
+/** Whether a notification had an alert; undefined if nobody knows that, since it had too many, or is too old. */
+export function hadAlert(row: NotificationRow, fingerprint: string): boolean | undefined {
+  const known = fingerprintsIn(row)
+  if (known.includes(fingerprint)) return true
+  return known.length < row.firing + row.resolved ? undefined : false
+}
+
 export function fieldsOfNotification(row: NotificationRow): Field[] {
   const [tenant = '', name = ''] = row.notifier.split('/')
   const text = (name: string, value: string): Field => ({ name, type: STRING, value })
@@ -82,5 +96,6 @@ export function fieldsOfNotification(row: NotificationRow): Field[] {
     text('answer', row.detail),
     count('attempts', row.attempts),
     text('key', row.key),
+    text('alerts', fingerprintsIn(row).join(', ')),
   ]
 }

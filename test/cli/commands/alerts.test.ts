@@ -136,9 +136,9 @@ describe('cinnabar alerts log and silences', () => {
     'producer.silences': () => ({ followedBy: [{ answer: list() }] }),
   })
 
-  it('asks for one notifier, and says that there are more', async () => {
-    const { producer, out, err } = await runCli(['alerts', 'log', '--notifier', 'phone'], script)
-    expect(producer.asked.find(({ name }) => name === 'QUERY')?.args).toEqual({ notifier: 'phone' })
+  it('asks for one notifier and one alert, and says that there are more', async () => {
+    const { producer, out, err } = await runCli(['alerts', 'log', '--notifier', 'phone', '--alert', 'f0'], script)
+    expect(producer.asked.find(({ name }) => name === 'QUERY')?.args).toEqual({ notifier: 'phone', alert: 'f0' })
     expect([out.length, err]).toEqual([2, ['there are more, for which the answer had no room']])
   })
 

@@ -208,24 +208,6 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
     change: { put: 'notify alert', row: { notifier: 'o/n', fingerprint: 'f', alert: '{}', told: 'firing' } },
     bytes: '19 03000000 6f2f6e 01000000 66 02000000 7b7d 01',
   },
-  'put notification': {
-    change: {
-      put: 'notification',
-      row: {
-        notifier: 'o/n',
-        key: 'k',
-        at: 5,
-        labels: '[]',
-        firing: 7,
-        resolved: 5,
-        attempts: 7,
-        outcome: 'refused',
-        detail: 'd',
-      },
-    },
-    bytes:
-      '1a 03000000 6f2f6e 01000000 6b 0000000000001440 02000000 5b5d 0000000000001c40 0000000000001440 0000000000001c40 01 01000000 64',
-  },
   'put silence': {
     change: {
       put: 'silence',
@@ -289,6 +271,25 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
     },
     bytes:
       '1f 01000000 6f 01000000 6e 0000000000001c40 01000000 61 00000000 0000000000001440 01000000 72 0000000000000040',
+  },
+  'put notification': {
+    change: {
+      put: 'notification',
+      row: {
+        notifier: 'o/n',
+        key: 'k',
+        at: 5,
+        labels: '[]',
+        firing: 7,
+        resolved: 5,
+        attempts: 7,
+        outcome: 'refused',
+        detail: 'd',
+        alerts: '[]',
+      },
+    },
+    bytes:
+      '20 03000000 6f2f6e 01000000 6b 0000000000001440 02000000 5b5d 0000000000001c40 0000000000001440 0000000000001c40 01 01000000 64 02000000 5b5d',
   },
   'remove tenant': {
     change: { remove: 'tenant', name: 'ops' },
@@ -370,10 +371,6 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
     change: { remove: 'notify alert', notifier: 'o/n', fingerprint: 'f' },
     bytes: '99 03000000 6f2f6e 01000000 66',
   },
-  'remove notification': {
-    change: { remove: 'notification', notifier: 'o/n', key: 'k' },
-    bytes: '9a 03000000 6f2f6e 01000000 6b',
-  },
   'remove silence': {
     change: { remove: 'silence', tenant: 'o', id: 'i' },
     bytes: '9b 01000000 6f 01000000 69',
@@ -389,5 +386,9 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
   'remove rule file': {
     change: { remove: 'rule file', tenant: 'o', name: 'n' },
     bytes: '9f 01000000 6f 01000000 6e',
+  },
+  'remove notification': {
+    change: { remove: 'notification', notifier: 'o/n', key: 'k' },
+    bytes: 'a0 03000000 6f2f6e 01000000 6b',
   },
 }

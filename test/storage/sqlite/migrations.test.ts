@@ -165,6 +165,14 @@ test('a database of format 20 keeps its rule files, of which nobody knows with w
   for (const row of rows) expect(row.at(-1)).toBe(new RowSum(row.length - 1).of(row))
 })
 
+test('a database of format 21 keeps its notifications, of which nobody knows what alerts they had', () => {
+  const database = openSqlite(':memory:')
+  migrate(database, MIGRATIONS.slice(0, 21))
+  database.exec("insert into notification values ('o/n', 'k', 5, '[]', 7, 0, 1, 'delivered', '204')")
+  migrate(database)
+  expect(database.prepare('select * from notification').get()).toMatchObject({ key: 'k', firing: 7, alerts: '[]' })
+})
+
 describe('a database of format 1', () => {
   let directory = ''
   beforeEach(() => {

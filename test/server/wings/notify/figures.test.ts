@@ -1,4 +1,4 @@
-/** `producer.notifications`: all of a tenant, those of one notifier, and those of the groups that know an alert. */
+/** `producer.notifications`: all of a tenant, those of one notifier, and those that had an alert. */
 import { beforeEach, expect, it } from 'vitest'
 import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
 import { finish } from '../../../../server/kernel/core/fair-work.ts'
@@ -84,7 +84,7 @@ function shown(args: Record<string, string>): readonly string[] {
   return (valueToJson(value) as Json[]).map(({ notifier, group }) => `${notifier}: ${group}`)
 }
 
-it('has all, those of one notifier, and those of the groups that know an alert', () => {
+it('has all, those of one notifier, and those that had an alert', () => {
   for (const name of ['pager', 'mail'] as const) {
     for (const host of ['web1', 'web2']) groups[name].take(alert(host))
     tell(name)
@@ -94,4 +94,28 @@ it('has all, those of one notifier, and those of the groups that know an alert',
   expect(shown({ alert: 'web1' })).toEqual(['mail: alertname="Down"', 'pager: alertname="Down", host="web1"'])
   expect(shown({ alert: 'web1', notifier: 'pager' })).toEqual(['pager: alertname="Down", host="web1"'])
   expect(shown({ alert: 'db1' })).toEqual([])
+})
+
+it('knows what a notification had, also when the group has forgotten it, and no other one of the group', () => {
+  for (const host of ['web1', 'web2']) groups.mail.take(alert(host))
+  tell('mail')
+  groups.mail.take({ ...alert('web1'), state: 'resolved', endedMs: nowMs })
+  tell('mail')
+  groups.mail.take(alert('web3'))
+  tell('mail')
+  expect(groups.mail.groupWith('web1')).toBeUndefined()
+  expect(['web1', 'web2', 'web3'].map((host) => shown({ alert: host }).length)).toEqual([2, 3, 1])
+})
+
+it('gives those of the group where a notification had more alerts than are known, or is older than that', () => {
+  for (let host = 0; host < 25; host++) groups.mail.take(alert(`web${host}`))
+  tell('mail')
+  expect(['web0', 'web24', 'db1'].map((host) => shown({ alert: host }).length)).toEqual([1, 1, 0])
+  const [row] = log.of('acme')
+  if (row === undefined) throw new Error('there is a notification')
+  log = new NotificationLog([{ ...row, firing: 1, alerts: '[]' }], journal)
+  const running = [{ table: { tenant: 'acme', name: 'mail' }, groups: groups.mail }] as never
+  const given = { running, log, silences: new Silences([], journal), tenants: () => ['acme'] }
+  figures = new NotifierFigures(given, { microseconds: () => nowMs * 1_000, wallMs: () => nowMs })
+  expect(['web0', 'db1'].map((host) => shown({ alert: host }).length)).toEqual([1, 0])
 })
