@@ -4,9 +4,9 @@
 export const ACKNOWLEDGE_PATH = '/alerts/acknowledge'
 
 export interface Acknowledged {
-  /** Whose alerts it concerns, and the notifier by which the token was sent. */
+  /** Whose alerts it concerns, and who acknowledges them: the notifier by which the token was sent. */
   readonly tenant: string
-  readonly notifier: string
+  readonly author: string
   /**
    * `repeated`: somebody has used a token of this notification before; `ended`: nothing that it is about fires any more; `full`: the
    * tenant has as many silences as it may have.
@@ -19,6 +19,6 @@ export interface Acknowledged {
 }
 
 export interface Acknowledging {
-  /** What follows from it is in the current batch. Undefined for a token that is none, or is too old. */
+  /** What follows from it is in the current batch. Undefined for a token that is none, is too old, or may not do that any more. */
   acknowledge(token: string): Acknowledged | undefined
 }

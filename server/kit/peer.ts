@@ -92,6 +92,8 @@ export interface OwnView {
    * revoked or has expired. `token`: its id; 0, or nothing, if it was none.
    */
   readerOf(userId: number, scope: string, token?: number): Reader | undefined
+  /** Whether somebody may run a control with these arguments now, without anybody's approval. */
+  mayExecute(reader: Reader, control: string, argument: (name: string) => string | undefined): boolean
   /** What somebody may read. */
   readRights(reader: Reader): Pick<ReadRights, 'maySee' | 'mayReadRemembered' | 'mayReadAll' | 'isListed' | 'covers'>
   /** EXECUTEs that wait for approval, as far as somebody is shown them: each as in `control.pending`, without its dry run. */

@@ -121,6 +121,11 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
           const credential = { scope: parseScope(scope) }
           return account && readerOf({ identity: accounts.identity(account), credential })
         },
+        mayExecute: (reader, object, argument) => {
+          const asker = { identity: reader, credential: reader }
+          const request = { command: 'EXECUTE', object, argument } as const
+          return options.rights.may(asker, request) && options.rights.approvalRule(asker, request) === undefined
+        },
         readRights: (reader) => new ReadRights(reader, options.rights),
         waiting: (shownTo) =>
           server.approvals

@@ -70,7 +70,7 @@ async function readOne(path: string): Promise<readonly ReadNotifier[]> {
   const written = (bytes.table['notify'] ?? []) as readonly Readonly<Record<string, unknown>>[]
   const problems = written.flatMap((table, at) => ownProblems(bytes, table, at))
   if (problems.length > 0) throw new ConfigError(problems)
-  checkTables(bytes, notify)
+  await checkTables(bytes, notify)
   await withBodies(notify, Date.now())
   return Promise.all(
     notify.map(async (table, at) => ({
@@ -86,11 +86,11 @@ function ownProblems(file: ConfigFile, table: Readonly<Record<string, unknown>>,
   )
 }
 
-/** Throws ConfigError for matchers, with their lines. */
-function checkTables(file: ConfigFile, tables: readonly NotifyTable[]): void {
+/** Rejects with ConfigError for matchers, with their lines. */
+async function checkTables(file: ConfigFile, tables: readonly NotifyTable[]): Promise<void> {
   for (const [at, table] of tables.entries())
     try {
-      checkMatchers([table])
+      await checkMatchers([table])
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
       throw new ConfigError(

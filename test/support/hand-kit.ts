@@ -105,6 +105,7 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
         use: unused,
         recent: { metric: unused as never, check: unused, show: unused, leaveOut: unused },
         readerOf: unused,
+        mayExecute: unused,
         waiting: () => [],
         readRights: unused,
       },

@@ -49,13 +49,12 @@ export async function serveAcknowledging(app: FastifyInstance, services: Acknowl
       void reply.header('access-control-allow-origin', '*').header('cache-control', 'no-store')
       const done = typeof body === 'string' ? acknowledging.acknowledge(body.trim()) : undefined
       if (done === undefined) return reply.code(404).send({ error: 'there is nothing here' })
-      const { tenant, notifier, outcome, id, matchers } = done
+      const { tenant, author, outcome, id, matchers } = done
       const { status, text } = ANSWERS[outcome]
       if (outcome === 'acknowledged') {
-        const identity = { tenant, name: `notify:${notifier}` }
         context.audit.record({
           action: 'acknowledge',
-          identity,
+          identity: { tenant, name: author },
           address: ip,
           object: id,
           args: { matchers: matchers.join(', ') },

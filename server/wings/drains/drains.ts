@@ -9,8 +9,8 @@ import { openReceiver, type Receiver } from '../../kit/io/post.ts'
 import { signing } from '../../kit/io/signing.ts'
 import type { Kit } from '../../kit/kit.ts'
 import type { Owner, SensorStatus, StatusEntry } from '../../kit/metrics.ts'
+import { OwnConnection } from '../../kit/own-connection.ts'
 import type { DeliveredChannel } from '../../kit/push.ts'
-import type { Timer } from '../../kit/running.ts'
 import type { DrainTable } from './config.ts'
 import { type DrainCounts, noCounts } from './counts.ts'
 import { Drain } from './drain.ts'
@@ -20,8 +20,6 @@ import type { DrainWire, OutgoingValue } from './outgoing.ts'
 import type { DeliveryProblem } from './problem.ts'
 
 const PREFIX = OWN_USER_PREFIXES.drain
-/** A connection that ended, because somebody took its channel, is made again after this time. */
-const AGAIN_MS = 10_000
 /** One notice of refused values, and one of lost ones, in this time is enough. */
 const NOTICE_MS = 60_000
 /** Of the drains of all tenants, that of this one delivers what belongs to none. */
@@ -108,9 +106,8 @@ class RunningDrain implements StatusEntry {
   readonly #kit: Kit
   readonly #counts: DrainCounts = noCounts()
   #channel: OwnChannel | undefined
-  #drain: Drain | undefined
+  #connection: OwnConnection<Drain> | undefined
   #problem = ''
-  #timer: Timer | undefined
   /** Aborted when it is stopped. */
   readonly #over = new AbortController()
   /** Refusals since the last notice, and when that was. */
@@ -144,11 +141,19 @@ class RunningDrain implements StatusEntry {
     // Another table of its name may have taken its place meanwhile.
     if (this.#over.signal.aborted) return
     this.#channel = channel
-    channel.onChange(() => this.#connectAgain())
     this.#dropped = droppedBy(channel)
     // Matching a pattern may take minutes, in which values fill the channel: what is bound already is delivered.
     this.#isMatching = true
-    this.#connect()
+    this.#connection = new OwnConnection({
+      channel,
+      clock: this.#kit.clock,
+      make: () => this.#connected(channel),
+      deleted: () => {
+        this.stop()
+        this.#changed('its channel was removed: it is made anew at the next start')
+      },
+    })
+    this.#connection.begin()
     await channel.bind({
       metrics: metrics.map((name) => ({ name, args: [] })),
       signal: this.#over.signal,
@@ -179,16 +184,13 @@ class RunningDrain implements StatusEntry {
 
   stop(): void {
     this.#over.abort()
-    this.#kit.clock.clear(this.#timer)
-    this.#drain?.end()
+    this.#connection?.end()
   }
 
-  #connect(): void {
-    const channel = this.#channel as OwnChannel
-    if (this.#over.signal.aborted || channel.state !== 'free') return
+  #connected(channel: OwnChannel): Drain {
     const { clock, poll, peer } = this.#kit
     const { tenant, tenantLabel } = this.table
-    this.#drain = new Drain({
+    return new Drain({
       table: this.table,
       channel: channel.delivered,
       ...this.#way(channel.delivered),
@@ -203,8 +205,6 @@ class RunningDrain implements StatusEntry {
       state: (problem) => this.#changed(problem),
       ended: (drain) => channel.detach(drain),
     })
-    channel.attach(this.#drain)
-    this.#drain.start()
   }
 
   #isWanted(channel: DeliveredChannel): (name: string) => boolean {
@@ -223,15 +223,6 @@ class RunningDrain implements StatusEntry {
     const stream = { producer: self.name, tenant, drain: name, stream: `${self.id}-${channel.id}` }
     const wire = jsonWire(stream, metricsOf(peer.view.sensors, tenant))
     return { wire, destination: signing(destination, secretFile, clock) }
-  }
-
-  #connectAgain(): void {
-    const { clock } = this.#kit
-    // With its user or by an admin; it is made anew at the next start.
-    if (this.#channel?.state === 'deleted') this.stop()
-    if (this.#over.signal.aborted || this.#channel?.state !== 'free') return
-    clock.clear(this.#timer)
-    this.#timer = clock.setTimeout(() => this.#connect(), AGAIN_MS)
   }
 
   #changed(problem: string): void {
@@ -270,7 +261,7 @@ class RunningDrain implements StatusEntry {
   }
 
   get #state(): string {
-    if (this.#drain === undefined) return 'off'
+    if (this.#connection?.made === undefined) return 'off'
     if (this.#problem !== '') return 'failed'
     return this.#isMatching ? 'matching' : 'sending'
   }

@@ -14,12 +14,12 @@ import {
   type PolledSensor,
   RecordList,
 } from '../../kit/metrics.ts'
-import type { OwnView } from '../../kit/peer.ts'
-import type { Clock, Steps } from '../../kit/running.ts'
+import type { OwnView, Reader } from '../../kit/peer.ts'
+import { type Clock, finish, type Steps } from '../../kit/running.ts'
 import type { NotifiedAlert } from './alert.ts'
 import { failureOf } from './failures.ts'
 import type { InForce } from './in-force.ts'
-import { alertMatcher, matcherTexts, matchesAll } from './matchers.ts'
+import { alertMatchers, matcherTexts, matchesAll } from './matchers.ts'
 import type { SilencedAlert, Silences } from './silences.ts'
 
 const { ARRAY, DOUBLE, REC, STRING, UINT32, UINT64 } = BasicType
@@ -42,6 +42,13 @@ const metric: Metric = {
     { name: 'matchers', type: STRING, description: 'Only alerts that match all of these, each on a line of its own.' },
   ],
   exposition: 'none',
+}
+
+interface ActiveAlert {
+  readonly row: AlertRow
+  /** Tenant, file, group and name of its rule. */
+  readonly rule: readonly string[]
+  readonly labels: readonly Label[]
 }
 
 export interface ActiveAlertsOptions {
@@ -82,26 +89,41 @@ export class ActiveAlerts implements PolledSensor {
     matchersIn(args)
   }
 
-  /** An alert is judged like a value of the metric `alert` with its labels. */
   *measure(_metric: unknown, args: Arguments, reader: Parameters<PolledSensor['measure']>[2]): Steps<Measurement> {
     const after = (args.get('after') as number | undefined) ?? 0
-    const matchers = matchersIn(args)
-    const { view } = this.#options
-    const { tenant } = reader
-    const rights = view.readRights(reader)
     const list = new RecordList()
     let number = 0
-    for (const row of this.#rows(tenant)) {
+    for (const one of this.#matching(reader, matchersIn(args))) {
       yield
-      const rule = JSON.parse(row.rule) as string[]
-      if (row.state === 'inactive' || rule[0] !== tenant) continue
-      const labels = JSON.parse(row.labels) as Label[]
-      const texts = new Map(labels.map(([name, text]) => [fromForeign(name), text]))
-      if (!rights.mayReadRemembered({ tenant }, 'alert', (name) => texts.get(name))) continue
-      if (matchers.length > 0 && !matchesAll({ labels, fingerprint: fingerprintOf(labels) }, matchers)) continue
-      if (++number > after && !list.add(yield* this.#fieldsOf(number, row, rule, labels))) break
+      if (one !== undefined && ++number > after && !list.add(yield* this.#fieldsOf(number, one))) break
     }
     return { value: list.value(), time: this.#clock.microseconds() }
+  }
+
+  /** Whether an alert fires that somebody may read and that matches. */
+  *anyFires(reader: Reader, matchers: readonly LabelMatcher[]): Steps<boolean> {
+    for (const one of this.#matching(reader, matchers)) {
+      if (one?.row.state === 'firing') return true
+      yield
+    }
+    return false
+  }
+
+  /** Those that somebody may read and that match; undefined for each other one. An alert is judged like a value of the metric `alert` with its labels. */
+  *#matching(reader: Reader, matchers: readonly LabelMatcher[]): Generator<ActiveAlert | undefined> {
+    const { tenant } = reader
+    const rights = this.#options.view.readRights(reader)
+    const isShown = (labels: readonly Label[]): boolean => {
+      const texts = new Map(labels.map(([name, text]) => [fromForeign(name), text]))
+      if (!rights.mayReadRemembered({ tenant }, 'alert', (name) => texts.get(name))) return false
+      return matchers.length === 0 || matchesAll({ labels, fingerprint: fingerprintOf(labels) }, matchers)
+    }
+    for (const row of this.#rows(tenant)) {
+      const rule = JSON.parse(row.rule) as string[]
+      const isActive = row.state !== 'inactive' && rule[0] === tenant
+      const labels = isActive ? (JSON.parse(row.labels) as Label[]) : []
+      yield isActive && isShown(labels) ? { row, rule, labels } : undefined
+    }
   }
 
   /** Alerts of rules, and of the notifiers of a tenant that fail. */
@@ -115,7 +137,7 @@ export class ActiveAlerts implements PolledSensor {
     }
   }
 
-  *#fieldsOf(number: number, row: AlertRow, rule: readonly string[], labels: readonly Label[]): Steps<Field[]> {
+  *#fieldsOf(number: number, { row, rule, labels }: ActiveAlert): Steps<Field[]> {
     const [tenant = '', file = '', group = '', name = ''] = rule
     const { state, value, annotations, active, fired, kept, missing } = row
     const alert: SilencedAlert = { labels, fingerprint: fingerprintOf(labels), firedMs: fired ?? 0 }
@@ -168,10 +190,7 @@ function rowOf({ labels, annotations, value, sinceMs, firedMs, group, rule }: No
 /** Throws StatusError INVALID_ARGUMENT. */
 function matchersIn(args: Arguments): readonly LabelMatcher[] {
   const texts = args.get('matchers')
-  if (texts === undefined) return []
-  return matcherTexts(String(texts))
-    .map(alertMatcher)
-    .filter((matcher) => matcher !== undefined)
+  return texts === undefined ? [] : finish(alertMatchers(matcherTexts(String(texts))))
 }
 
 const text = (name: string, value: string): Field => ({ name, type: STRING, value })

@@ -73,7 +73,6 @@ function tryOut(table: NotifierTable, nowMs: number): void {
 }
 
 function messageOf(error: Error, name: string): string {
-  if (error instanceof SyntaxError) return `the template of the notifier ${name} does not give JSON: ${error.message}`
   if (error instanceof TemplateError) return `the template of the notifier ${name}: ${error.message}`
   return `the template of the notifier ${name} cannot be read: ${error.message}`
 }

@@ -1,6 +1,7 @@
 /** `alert.silence`, `alert.acknowledge`, `alert.unsilence`, and `notify.test`. */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Control, failed, ok } from '../../kit/controls.ts'
+import type { Reader } from '../../kit/peer.ts'
 import { type Clock, StatusError } from '../../kit/running.ts'
 import { notifyDestination } from './destination.ts'
 import { MAX_MATCHERS_TEXT, matcherTexts } from './matchers.ts'
@@ -18,6 +19,8 @@ export interface AlertControls {
   readonly silences: Silences
   readonly clock: Pick<Clock, 'wallMs' | 'setTimeout' | 'clear'>
   readonly notifiers: Pick<Notifiers, 'lookAgain' | 'find'>
+  /** Whether an alert fires that somebody may read and that matches all of these texts. */
+  readonly anyFires: (reader: Reader, matchers: readonly string[]) => boolean | Promise<boolean>
   /** Settles when everything that was changed is stored. */
   readonly stored: () => Promise<void>
 }
@@ -35,7 +38,7 @@ const PARAMETERS: Control['parameters'] = [
 
 export function silencing(
   name: 'alert.silence' | 'alert.acknowledge',
-  { silences, clock, notifiers, stored }: AlertControls,
+  { silences, clock, notifiers, anyFires, stored }: AlertControls,
 ): Control {
   const kind = name === 'alert.silence' ? 'silence' : 'acknowledgement'
   return {
@@ -45,7 +48,7 @@ export function silencing(
         ? 'Nobody is told of alerts for a while.'
         : 'Somebody takes care of alerts that fire: nobody is told of them again. What begins to fire later is told.',
     parameters: PARAMETERS,
-    prepare(args, { identity }) {
+    prepare(args, { identity, credential }) {
       const matchers = matcherTexts(String(args.get('matchers')))
       const seconds = Number(args.get('seconds'))
       if (seconds < 1 || seconds > MAX_SECONDS)
@@ -54,6 +57,10 @@ export function silencing(
       if (comment.length > MAX_COMMENT)
         throw new StatusError('INVALID_ARGUMENT', `\`comment\` has at most ${MAX_COMMENT} characters`)
       return async () => {
+        const reader = { ...identity, scope: credential.scope }
+        // It is of nothing that begins to fire later.
+        if (kind === 'acknowledgement' && !(await anyFires(reader, matchers)))
+          return failed('no alert fires that matches: nothing is acknowledged')
         const begins = clock.wallMs()
         const row = silences.add({
           tenant: identity.tenant,

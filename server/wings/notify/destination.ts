@@ -28,7 +28,7 @@ export function notifyDestination(
   const way = { read: origin?.read, address: origin && (() => origin.addressFor(url.shown)) }
   if (protocol === 'smtp') return emailDestination({ ...table, ...way })
   if (protocol === 'ntfy') {
-    const wire = ntfyWire(href, table, table.acknowledge ? tokenOf : () => '')
+    const wire = ntfyWire(href, table, tokenOf)
     return overHttp(wire, openReceiver({ ...table, ...way, href: wire.href }, clock), clock)
   }
   const receiver = openReceiver({ ...table, ...way, href }, clock)
@@ -45,7 +45,7 @@ function overHttp(wire: NotifyWire, receiver: Receiver, clock: Pick<Clock, 'wall
       try {
         request = wire.request(notification, clock.wallMs())
       } catch (error) {
-        if (!(error instanceof TemplateError || error instanceof SyntaxError)) throw error
+        if (!(error instanceof TemplateError)) throw error
         return { verdict: 'refused', detail: `the template gives no body: ${error.message}`, waitMs: 0 }
       }
       const { status, retryAfter, body } = await receiver.post(request.body, request.headers)

@@ -23,52 +23,44 @@ export function isOfNoRule({ group, rule }: Pick<NotifiedAlert, 'group' | 'rule'
 export function failureOf(one: Failing, nowMs: number): NotifiedAlert | undefined {
   const { failingSinceMs, isStopped } = one
   const waitMs = isStopped ? 0 : FAILS_AFTER_MS
-  return failingSinceMs !== undefined && nowMs - failingSinceMs >= waitMs ? alertOf(one, 'firing', nowMs) : undefined
+  return failingSinceMs !== undefined && nowMs - failingSinceMs >= waitMs ? alertOf(one, failingSinceMs) : undefined
 }
 
-/** To be called every second. Tells the others of those that have failed for five minutes, or work again. */
-export function tellOfFailures(running: readonly InForce[], nowMs: number): void {
-  for (const one of running) {
-    const { failingSinceMs, counts, table } = one
+/** To be called every second with all of a tenant. Tells the others of those that have failed for five minutes, or work again, or are gone. */
+export function tellOfFailures(all: readonly InForce[], nowMs: number): void {
+  for (const one of all) {
     const failure = failureOf(one, nowMs)
-    // After a start nothing has been tried yet.
-    const works = failingSinceMs === undefined && counts.delivered > 0
-    if (failure !== undefined) tellOthers(running, table, failure)
-    else if (works) tellOthers(running, table, alertOf(one, 'resolved', nowMs))
+    if (failure === undefined) continue
+    for (const other of all) if (other.table.name !== one.table.name) other.observe(failure)
   }
-}
-
-/** What was told of notifiers that are not in force any more has ended. */
-export function endFailuresOfOthers(running: readonly InForce[], nowMs: number): void {
-  for (const one of running)
-    for (const alert of one.groups?.alerts() ?? []) {
-      if (!isOfNoRule(alert) || alert.state !== 'firing') continue
+  for (const other of all)
+    for (const alert of other.failures()) {
       const name = textOfLabel(alert, 'notifier')
-      const isThere = running.some((other) => other.table.name === name && other.table.tenant === one.table.tenant)
-      if (!isThere) one.observe({ ...alert, state: 'resolved', endedMs: nowMs })
+      if (all.filter(({ table }) => table.name === name).every(works))
+        other.observe({ ...alert, state: 'resolved', endedMs: nowMs })
     }
 }
 
-function tellOthers(running: readonly InForce[], { tenant, name }: InForce['table'], alert: NotifiedAlert): void {
-  for (const other of running) if (other.table.tenant === tenant && other.table.name !== name) other.observe(alert)
+/** After a start nothing has been tried yet. */
+function works({ failingSinceMs, counts }: InForce): boolean {
+  return failingSinceMs === undefined && counts.delivered > 0
 }
 
-function alertOf(one: Failing, state: NotifiedAlert['state'], nowMs: number): NotifiedAlert {
+function alertOf(one: Failing, sinceMs: number): NotifiedAlert {
   const { name, url } = one.table
   const labels: readonly Label[] = [
     ['alertname', FAILING_NOTIFIER],
     ['notifier', name],
     ['severity', 'warning'],
   ]
-  const sinceMs = one.failingSinceMs ?? nowMs
   return {
     labels,
     annotations: [['summary', `The notifier ${name} (${url.shown}) tells nobody: ${one.problem}`]],
-    state,
+    state: 'firing',
     value: '1',
     sinceMs,
     firedMs: sinceMs,
-    endedMs: state === 'firing' ? 0 : nowMs,
+    endedMs: 0,
     group: NOTIFIERS_GROUP,
     rule: FAILING_NOTIFIER,
     fingerprint: fingerprintOf(labels),

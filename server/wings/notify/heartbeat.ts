@@ -37,6 +37,7 @@ export class Heartbeat implements InForce {
   }
 
   async start(): Promise<void> {
+    if (this.#isOver) return
     this.#destination = notifyDestination(this.table, this.#kit.clock)
     void this.#beat()
   }
@@ -45,6 +46,9 @@ export class Heartbeat implements InForce {
 
   /** It knows no alerts. */
   observe(): void {}
+  failures(): readonly [] {
+    return []
+  }
   escalate(): void {}
   endApprovals(): void {}
 

@@ -8,7 +8,7 @@ import type { NotifyGroups } from './groups.ts'
 export interface InForce extends StatusEntry {
   readonly table: NotifierTable
   readonly counts: NotifierCounts
-  /** Undefined before it knows any, and of a heartbeat. */
+  /** Undefined before it knows any, and of a heartbeat. Those of the one before it until it has begun. */
   readonly groups: NotifyGroups | undefined
   /** Empty if nothing is wrong. */
   readonly problem: string
@@ -16,14 +16,16 @@ export interface InForce extends StatusEntry {
   readonly failingSinceMs: number | undefined
   /** Whether it tells nobody until somebody does something about it. */
   readonly isStopped: boolean
-  /** Begins; goes on where another table of its name has ended. Never rejects. */
-  start(before?: InForce): Promise<void>
+  /** Begins. Never rejects. */
+  start(): Promise<void>
   /** What must be told may have changed. */
   lookAgain(): void
   /** Passes what nobody has acknowledged to the next notifier, `next`. */
   escalate(next: InForce): void
-  /** Takes what has become of an alert that is of no rule, if it tells of such ones. */
+  /** Takes what has become of another notifier, if it tells of such ones: to be called again and again, as long as that is so. */
   observe(alert: NotifiedAlert): void
+  /** What it was told of others that fail. */
+  failures(): Iterable<NotifiedAlert>
   /** What was told to wait for approval, and waits no more, has ended: also if nobody has said so, or it is not to be told any more. */
   endApprovals(): void
   stop(): void

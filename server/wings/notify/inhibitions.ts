@@ -1,7 +1,8 @@
 /** Inhibition, as Alertmanager has it: nobody is told of an alert while another one fires that says it all. */
 import type { LabelMatcher } from '../../../promql/label-matcher.ts'
+import type { Steps } from '../../kit/running.ts'
 import { type NotifiedAlert, textOfLabel } from './alert.ts'
-import { alertMatcher, matchesAll } from './matchers.ts'
+import { alertMatchers, matchesAll } from './matchers.ts'
 
 /** While an alert fires that matches `source`, nobody is told of those that match `target` and have the same texts of the labels `equal`. */
 export interface InhibitRule {
@@ -25,20 +26,27 @@ interface Inhibiting {
   readonly isTarget: boolean
 }
 
-export class Inhibitions {
-  readonly #inhibitions: readonly Inhibition[]
-  readonly #firing: () => Iterable<NotifiedAlert | undefined>
+type Firing = () => Iterable<NotifiedAlert | undefined>
 
-  /** `firing`: the alerts that fire now. */
-  constructor(rules: readonly InhibitRule[], firing: () => Iterable<NotifiedAlert | undefined>) {
-    const matchers = (texts: readonly string[]): readonly LabelMatcher[] =>
-      texts.map(alertMatcher).filter((matcher) => matcher !== undefined)
-    this.#inhibitions = rules.map(({ source, target, equal }) => ({
-      source: matchers(source),
-      target: matchers(target),
+/** Compiles rules. `firing`: the alerts that fire now. */
+export function* inhibitionsOf(rules: readonly InhibitRule[], firing: Firing): Steps<Inhibitions> {
+  const compiled: Inhibition[] = []
+  for (const { source, target, equal } of rules)
+    compiled.push({
+      source: yield* alertMatchers(source),
+      target: yield* alertMatchers(target),
       equal,
       firing: new Map(),
-    }))
+    })
+  return new Inhibitions(compiled, firing)
+}
+
+export class Inhibitions {
+  readonly #inhibitions: readonly Inhibition[]
+  readonly #firing: Firing
+
+  constructor(inhibitions: readonly Inhibition[], firing: Firing) {
+    this.#inhibitions = inhibitions
     this.#firing = firing
     this.lookAgain()
   }

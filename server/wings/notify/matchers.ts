@@ -6,7 +6,7 @@ import {
   RegexMemory,
   RegexSizeError,
 } from '../../../promql/label-matcher.ts'
-import { StatusError } from '../../kit/running.ts'
+import { StatusError, type Steps } from '../../kit/running.ts'
 import { type NotifiedAlert, textOfLabel } from './alert.ts'
 import { commonOf } from './notification.ts'
 
@@ -31,6 +31,17 @@ export function alertMatcher(text: string): LabelMatcher | undefined {
   } catch {
     return undefined
   }
+}
+
+/** The matchers of texts, compiled in a step for each; what is none is left out. */
+export function* alertMatchers(texts: readonly string[]): Steps<readonly LabelMatcher[]> {
+  const found: LabelMatcher[] = []
+  for (const text of texts) {
+    const matcher = alertMatcher(text)
+    if (matcher !== undefined) found.push(matcher)
+    yield
+  }
+  return found
 }
 
 export function explainNoMatcher(text: string): string {

@@ -3,8 +3,9 @@ import type { LabelMatcher } from '../../../promql/label-matcher.ts'
 import type { OwnChannel } from '../../kit/delivery.ts'
 import type { Kit } from '../../kit/kit.ts'
 import { fromForeign, type Owner, type SensorStatus } from '../../kit/metrics.ts'
+import { OwnConnection } from '../../kit/own-connection.ts'
 import type { Reader } from '../../kit/peer.ts'
-import type { Steps, Timer } from '../../kit/running.ts'
+import type { Steps } from '../../kit/running.ts'
 import { alertOfRow, type NotifiedAlert, type QueryOf } from './alert.ts'
 import { alertOfPending, endedUnseen, isApproval, PENDING } from './approval-alerts.ts'
 import type { NotifierTable } from './bodies.ts'
@@ -14,58 +15,66 @@ import { notifyDestination } from './destination.ts'
 import { isOfNoRule } from './failures.ts'
 import { NotifyGroups } from './groups.ts'
 import type { InForce } from './in-force.ts'
-import { Inhibitions } from './inhibitions.ts'
+import { type Inhibitions, inhibitionsOf } from './inhibitions.ts'
 import type { NotificationLog } from './log.ts'
-import { alertMatcher, matchesAll } from './matchers.ts'
+import { alertMatchers, matchesAll } from './matchers.ts'
+import { mayAcknowledge } from './may-acknowledge.ts'
 import { isMutedAt } from './mute-times.ts'
 import { notifierPlace, notifierUser } from './names.ts'
 import { Notifier } from './notifier.ts'
 import type { RecoveredGroups } from './recovered-groups.ts'
 
 const METRIC = 'alert'
-/** A connection that ended, because somebody took its channel, is made again after this time. */
-const AGAIN_MS = 10_000
 
 /** Whether nobody of a tenant is to be told of an alert, now. */
 export type IsMuted = (tenant: string, alert: NotifiedAlert) => Steps<boolean>
 
+/** What all notifiers have in common. */
+export interface NotifierServices {
+  readonly kit: Kit
+  readonly log: NotificationLog
+  readonly isMuted: IsMuted
+  readonly tokens: ButtonTokens
+  readonly recovered: RecoveredGroups
+}
+
 export class RunningNotifier implements InForce {
-  readonly isStopped = false
   readonly owner: Owner
   readonly table: NotifierTable
   readonly counts: NotifierCounts = noneTold()
+  /** Those of the one before it, until it has begun. */
   groups: NotifyGroups | undefined
   failingSinceMs: number | undefined
   readonly #kit: Kit
   readonly #log: NotificationLog
   readonly #isMuted: IsMuted
-  readonly #match: readonly LabelMatcher[]
   readonly #queryOf: QueryOf
   readonly #tokens: ButtonTokens
   readonly #recovered: RecoveredGroups
-  #channel: OwnChannel | undefined
-  #notifier: Notifier | undefined
+  /** Whose place it takes, until it has begun. */
+  #before: InForce | undefined
+  #match: readonly LabelMatcher[] = []
   #inhibitions: Inhibitions | undefined
+  #channel: OwnChannel | undefined
+  #connection: OwnConnection<Notifier> | undefined
+  /** The others of its tenant that fail, as far as it was told, by fingerprint. */
+  readonly #failures = new Map<string, NotifiedAlert>()
   #problem = ''
+  #isRemoved = false
   #isEscalating = false
-  #timer: Timer | undefined
   readonly #over = new AbortController()
 
-  constructor(
-    table: NotifierTable,
-    kit: Kit,
-    log: NotificationLog,
-    isMuted: IsMuted,
-    tokens: ButtonTokens,
-    recovered: RecoveredGroups,
-  ) {
+  /** `before`: another one of its name, which it goes on from. */
+  constructor(table: NotifierTable, before: InForce | undefined, services: NotifierServices) {
+    const { kit, log, isMuted, tokens, recovered } = services
     this.table = table
+    this.#before = before
+    this.groups = before?.groups
     this.#tokens = tokens
     this.#recovered = recovered
     this.#kit = kit
     this.#log = log
     this.#isMuted = isMuted
-    this.#match = table.match.map(alertMatcher).filter((matcher) => matcher !== undefined)
     this.owner = { tenant: table.tenant }
     this.#queryOf = (group, rule) => kit.expressions.watch.queryOf(table.tenant, group, rule)
   }
@@ -74,27 +83,38 @@ export class RunningNotifier implements InForce {
     return notifierPlace(this.table)
   }
 
+  get #notifier(): Notifier | undefined {
+    return this.#connection?.made
+  }
+
+  get isStopped(): boolean {
+    return this.#isRemoved
+  }
+
   /** Finds or makes its channel, and begins. */
-  async start(before?: InForce): Promise<void> {
+  async start(): Promise<void> {
     const { name, tenant } = this.table
     try {
-      await this.#begin(before)
+      await this.#begin()
     } catch (error) {
       this.#kit.log.error({ err: error, notifier: name, tenant }, 'a notifier cannot begin')
     }
   }
 
-  async #begin(before: InForce | undefined): Promise<void> {
-    const { clock, log, peer } = this.#kit
-    const { tenant, role, name, inhibit, muteTimes, approvals } = this.table
+  async #begin(): Promise<void> {
+    const { clock, log, peer, poll } = this.#kit
+    const { tenant, role, name, muteTimes, approvals } = this.table
+    const inhibitions = await poll.work({ tenant }, this.#compile())
+    if (this.#over.signal.aborted) return
     const channel = await peer.delivery.channelOf({ tenant, role, name: notifierUser(this.table) })
     // Another table of its name may have taken its place meanwhile.
     if (this.#over.signal.aborted) return
     this.#channel = channel
+    const before = this.#before
+    this.#before = undefined
     const { journal } = peer.stored
     const place = this.#place
     const stored = before?.groups?.rows() ?? this.#recovered.take(place)
-    const inhibitions = new Inhibitions(inhibit, () => this.#firing())
     this.#inhibitions = inhibitions
     const isSilenced = this.#isMuted
     const mayTell = (alert: NotifiedAlert): boolean => this.#mayTell(alert)
@@ -114,12 +134,19 @@ export class RunningNotifier implements InForce {
       isHeld: () => isMutedAt(muteTimes, clock.wallMs()),
     })
     if (before !== undefined && before.table.origin?.author !== this.table.origin?.author) this.groups.forgetApprovals()
-    channel.onChange(() => this.#connectAgain())
+    for (const alert of this.groups.alerts())
+      if (isOfNoRule(alert) && alert.state === 'firing') this.#failures.set(alert.fingerprint, alert)
     const { queued, inFlight } = channel.delivered.queue.counts
     const isNew = stored.groups.length + stored.alerts.length + queued + inFlight === 0
     // Another channel has missed what came before it, and with another role others may be told.
     const isOther = channel.delivered.bindings.size === 0 || (before !== undefined && before.table.role !== role)
-    this.#connect()
+    this.#connection = new OwnConnection({
+      channel,
+      clock,
+      make: () => this.#connected(channel),
+      deleted: () => this.#removed(),
+    })
+    this.#connection.begin()
     await channel.bind({
       metrics: (approvals ? [METRIC, PENDING] : [METRIC]).map((name) => ({ name, args: [] })),
       signal: this.#over.signal,
@@ -128,8 +155,17 @@ export class RunningNotifier implements InForce {
         log.error({ notifier: name, tenant, metric, detail }, 'the alerts of a notifier cannot be bound')
       },
     })
+    if (this.#over.signal.aborted) return
     // What has fired before it was bound is told as well.
-    if ((isNew || isOther) && !this.#over.signal.aborted) this.#compare(isNew)
+    if (isNew || isOther) this.#compare(isNew)
+    else this.#takeWaiting()
+  }
+
+  /** In steps: a regular expression takes a while. */
+  *#compile(): Steps<Inhibitions> {
+    const { match, inhibit } = this.table
+    this.#match = yield* alertMatchers(match)
+    return yield* inhibitionsOf(inhibit, () => this.#firing())
   }
 
   lookAgain(): void {
@@ -182,6 +218,7 @@ export class RunningNotifier implements InForce {
   *#wanted(): Generator<NotifiedAlert | undefined> {
     for (const alert of this.#firing()) yield alert !== undefined && this.#isWanted(alert) ? alert : undefined
     yield* this.#waiting()
+    yield* this.#failures.values()
   }
 
   /** What was escalated to it is wanted as well until it ends. What waits for approval is wanted whatever `match` says. */
@@ -190,9 +227,16 @@ export class RunningNotifier implements InForce {
     return isMatching || this.groups?.stateOf(alert) !== undefined
   }
 
+  /** What waits already when it begins to tell of that, or does so for somebody else. */
+  #takeWaiting(): void {
+    for (const alert of this.#waiting()) if (this.groups?.stateOf(alert) !== 'firing') this.groups?.take(alert)
+    this.lookAgain()
+  }
+
   endApprovals(): void {
+    if (this.#channel === undefined) return
     const known = this.groups?.approvals() ?? []
-    const { queued = 0, inFlight = 0 } = this.#channel?.delivered.queue.counts ?? {}
+    const { queued, inFlight } = this.#channel.delivered.queue.counts
     // What has become of them may be under way.
     if (known.length === 0 || queued + inFlight > 0) return
     const waiting = new Set([...this.#waiting()].map(({ fingerprint }) => fingerprint))
@@ -220,10 +264,19 @@ export class RunningNotifier implements InForce {
     return false
   }
 
+  failures(): Iterable<NotifiedAlert> {
+    return this.#failures.values()
+  }
+
   observe(alert: NotifiedAlert): void {
-    const isKnown = this.groups?.stateOf(alert) === 'firing'
+    const { groups } = this
+    // It is said again when this one has begun.
+    if (this.#channel === undefined || groups === undefined) return
+    const isKnown = groups.stateOf(alert) === 'firing'
     if (isKnown === (alert.state === 'firing') || !(isKnown || matchesAll(alert, this.#match))) return
-    this.groups?.take(alert)
+    if (!groups.take(alert)) return
+    if (alert.state === 'firing') this.#failures.set(alert.fingerprint, alert)
+    else this.#failures.delete(alert.fingerprint)
     this.lookAgain()
   }
 
@@ -256,21 +309,20 @@ export class RunningNotifier implements InForce {
 
   stop(): void {
     this.#over.abort()
-    this.#kit.clock.clear(this.#timer)
-    this.#notifier?.end()
+    this.#connection?.end()
   }
 
-  #connect(): void {
-    const channel = this.#channel as OwnChannel
-    if (this.#over.signal.aborted || channel.state !== 'free' || this.groups === undefined) return
+  #connected(channel: OwnChannel): Notifier {
     const { clock, log, poll, peer } = this.#kit
     const { name, tenant } = this.table
-    this.#notifier = new Notifier({
+    return new Notifier({
       channel: channel.delivered,
-      groups: this.groups,
-      destination: notifyDestination(this.table, clock, (notification) =>
-        this.#tokens.issue(this.#place, notification),
-      ),
+      groups: this.groups as NotifyGroups,
+      destination: notifyDestination(this.table, clock, (notification) => {
+        const firing = notification.alerts.filter(({ state }) => state === 'firing')
+        const mayPress = mayAcknowledge(this.table, firing, peer.view)
+        return mayPress ? this.#tokens.issue(this.#place, notification) : ''
+      }),
       clock,
       work: poll.work,
       journal: peer.stored.journal,
@@ -296,17 +348,13 @@ export class RunningNotifier implements InForce {
       },
       left: (notifier) => channel.detach(notifier),
     })
-    channel.attach(this.#notifier)
-    this.#notifier.start()
   }
 
-  #connectAgain(): void {
-    const { clock } = this.#kit
-    // With its user or by an admin; it is made anew at the next start.
-    if (this.#channel?.state === 'deleted') this.stop()
-    if (this.#over.signal.aborted || this.#channel?.state !== 'free') return
-    clock.clear(this.#timer)
-    this.#timer = clock.setTimeout(() => this.#connect(), AGAIN_MS)
+  /** Nothing comes by its channel any more: another one has to be made. */
+  #removed(): void {
+    this.stop()
+    this.#isRemoved = true
+    this.#changed('its channel was removed')
   }
 
   #changed(problem: string): void {
@@ -332,6 +380,7 @@ export class RunningNotifier implements InForce {
   }
 
   get #state(): string {
+    if (this.isStopped) return 'stopped'
     if (this.#notifier === undefined) return 'off'
     return this.#problem === '' ? 'telling' : 'failed'
   }

@@ -1,5 +1,6 @@
 /** Notifiers: people are told of alerts, as the configuration and users say (docs/alerts.md). */
 import type { StatusEntry } from '../../kit/metrics.ts'
+import { finish } from '../../kit/running.ts'
 import type { Source } from '../../kit/source.ts'
 import { ActiveAlerts } from './active-alerts.ts'
 import { withBodies } from './bodies.ts'
@@ -9,6 +10,7 @@ import type { notifySection } from './config.ts'
 import { type AlertControls, notifyTest, silencing, unsilencing } from './controls.ts'
 import { NotifierFigures } from './figures.ts'
 import { NotificationLog } from './log.ts'
+import { alertMatchers } from './matchers.ts'
 import { checkMatchers, Notifiers } from './notifiers.ts'
 import { putControls } from './put/controls.ts'
 import { PutNotifiers } from './put/put-notifiers.ts'
@@ -19,7 +21,7 @@ import { Silences } from './silences.ts'
 
 export const notify: Source<typeof notifySection> = {
   async open(kit, tables) {
-    checkMatchers(tables)
+    await checkMatchers(tables)
     const { clock, feed, controls, peer } = kit
     const { journal, notifications, silences: storedSilences } = peer.stored
     const log = new NotificationLog(notifications, journal)
@@ -29,7 +31,16 @@ export const notify: Source<typeof notifySection> = {
       return (yield* silences.mutingOf(tenant, alert, clock.wallMs())) !== undefined
     }
     const notifiers = new Notifiers(kit, log, isMuted, tokens)
-    const services: AlertControls = { silences, clock, notifiers, stored: () => journal.whenStored() }
+    const { running } = notifiers
+    const { watch } = kit.expressions
+    const active = new ActiveAlerts({ running, silences, watch, alerts: peer.stored.alerts, view: peer.view }, clock)
+    const services: AlertControls = {
+      silences,
+      clock,
+      notifiers,
+      anyFires: (reader, texts) => kit.poll.work(reader, active.anyFires(reader, finish(alertMatchers(texts)))),
+      stored: () => journal.whenStored(),
+    }
     controls.add(
       silencing('alert.silence', services),
       silencing('alert.acknowledge', services),
@@ -42,15 +53,11 @@ export const notify: Source<typeof notifySection> = {
       open() {},
       // biome-ignore lint/correctness/useYield: there are as few as the quota of the tenant allows
       *endSeries(tenant) {
-        const names = put.endTenant(tenant)
-        if (names.length > 0) void follow()
-        for (const name of names) void notifiers.endPut(tenant, name)
+        if (put.endTenant(tenant)) void follow()
       },
     })
-    const { running } = notifiers
     feed.add(new NotifierFigures({ running, log, silences, tenants: () => peer.view.tenants() }, clock))
-    const { watch } = kit.expressions
-    feed.add(new ActiveAlerts({ running, silences, watch, alerts: peer.stored.alerts, view: peer.view }, clock))
+    feed.add(active)
     // The configuration may change before anything may be delivered.
     let wanted = await withBodies(tables, clock.wallMs())
     let isListening = false
@@ -64,24 +71,17 @@ export const notify: Source<typeof notifySection> = {
       showStatuses()
       return following
     }
-    controls.add(
-      ...putControls({
-        put,
-        follow,
-        ended: (tenant, name) => notifiers.endPut(tenant, name),
-        stored: () => journal.whenStored(),
-      }),
-    )
+    controls.add(...putControls({ put, follow, stored: () => journal.whenStored() }))
     return {
       statuses,
       rules: new ShownFailures(running, peer.view, clock),
-      acknowledging: new Buttons(tokens, notifiers, silences, clock),
+      acknowledging: new Buttons(tokens, notifiers, silences, peer.view, clock),
       listen() {
         isListening = true
         return follow()
       },
       async prepare(next) {
-        checkMatchers(next)
+        await checkMatchers(next)
         const read = await withBodies(next, clock.wallMs())
         return () => {
           wanted = read
@@ -90,7 +90,7 @@ export const notify: Source<typeof notifySection> = {
       },
       sweep() {
         if (silences.sweep(clock.wallMs())) notifiers.lookAgain()
-        if (isListening && put.hasChanged) void follow()
+        if (isListening && (put.hasChanged || notifiers.hasStopped)) void follow()
         showStatuses()
         notifiers.sweep()
       },

@@ -22,10 +22,8 @@ const MICROSECONDS = 1_000
 
 export interface PutControlsOptions {
   readonly put: Pick<PutNotifiers, 'put' | 'changes' | 'remove' | 'shown'>
-  /** Puts in force what has changed. Settles when that is done. */
+  /** Puts in force what has changed, and removes what a notifier that was removed has. Settles when that is done. */
   readonly follow: () => Promise<void>
-  /** Removes what a notifier that was removed has. */
-  readonly ended: (tenant: string, name: string) => Promise<void>
   /** Settles when everything that was changed is stored. */
   readonly stored: () => Promise<void>
 }
@@ -38,7 +36,7 @@ const NAME: Control['parameters'][number] = {
   description: 'Its name.',
 }
 
-export function putControls({ put, follow, ended, stored }: PutControlsOptions): Control[] {
+export function putControls({ put, follow, stored }: PutControlsOptions): Control[] {
   const putting: Control = {
     name: 'notify.put',
     description:
@@ -95,7 +93,6 @@ export function putControls({ put, follow, ended, stored }: PutControlsOptions):
       return async () => {
         if (!put.remove(tenant, name)) return failed(`nobody has put a notifier ${name}`)
         await follow()
-        await ended(tenant, name)
         await stored()
         return ok(`${name} is removed`)
       }

@@ -166,14 +166,14 @@ export class PutNotifiers {
     return true
   }
 
-  /** Removes those of a tenant that was removed. Returns their names. */
-  endTenant(tenant: string): readonly string[] {
+  /** Removes those of a tenant that was removed. Returns whether there were any. */
+  endTenant(tenant: string): boolean {
     const names = [...this.#of(tenant).keys()]
     for (const name of names) this.remove(tenant, name)
     this.#notifiers.delete(tenant)
     this.#refused.delete(tenant)
     this.#statuses.delete(tenant)
-    return names
+    return names.length > 0
   }
 
   /** Those of a tenant, by name. */

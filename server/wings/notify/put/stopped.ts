@@ -12,23 +12,24 @@ export class StoppedNotifier implements InForce {
   readonly isStopped = true
   readonly problem: string
   readonly failingSinceMs: number
-  /** What it was told before it stopped, from which another one goes on. */
-  groups: NotifyGroups | undefined
+  /** What was told before it stopped, from which another one goes on. */
+  readonly groups: NotifyGroups | undefined
 
-  constructor(table: NotifierTable, problem: string, nowMs: number) {
+  constructor(table: NotifierTable, before: InForce | undefined, problem: string, nowMs: number) {
     this.table = table
+    this.groups = before?.groups
     this.problem = problem
     this.failingSinceMs = nowMs
     this.owner = { tenant: table.tenant }
   }
 
-  async start(before?: InForce): Promise<void> {
-    this.groups = before?.groups
-  }
-
   /** Nobody is told of anything. */
+  async start(): Promise<void> {}
   lookAgain(): void {}
   observe(): void {}
+  failures(): readonly [] {
+    return []
+  }
   escalate(): void {}
   endApprovals(): void {}
   stop(): void {}

@@ -109,7 +109,13 @@ export async function ready({ table, secrets }: GivenNotifier, nowMs: number): P
   if (table.secretFile !== undefined) await signingKeys(table.secretFile, read)
   if (table.ca !== undefined) certificateIn(await read(table.ca))
   if (table.cert !== undefined) pairIn(await tlsFrom({ ...table, read }, 'localhost'))
-  return table.template === undefined ? { ...table, body: '' } : withBody(table, await read(table.template), nowMs)
+  if (table.template === undefined) return { ...table, body: '' }
+  const body = await read(table.template)
+  try {
+    return withBody(table, body, nowMs)
+  } catch (error) {
+    throw new Error(`\`template\`: ${(error as Error).message}`)
+  }
 }
 
 /** Throws an error for people at the first matcher that is none, or whose regular expression is too much beside those before it. */

@@ -1,6 +1,6 @@
 /** A body of one's own, from a template: what its author wants to be sent, as JSON. */
-
 import type { TemplateValue } from '../../../../promql/template/go-format.ts'
+import { TemplateError } from '../../../../promql/template/parse.ts'
 import { BodyTemplate } from '../../../../promql/template/template.ts'
 import type { Label } from '../../../kit/delivered-values.ts'
 import { fingerprintOf } from '../../../kit/fingerprint.ts'
@@ -24,12 +24,22 @@ export function bodyWire({ name, externalUrl, body: text }: BodyTold): NotifyWir
       // What is sent again has to be what was sent before: its time is that of the notification.
       const surroundings = { externalUrl, timeMs: notification.atMs }
       const body = template.execute(dataOf(notification, name, externalUrl), surroundings)
-      JSON.parse(body)
+      if (!isJson(body)) throw new TemplateError('its text is no JSON: `toJson` makes JSON of a text, with its quotes')
       return {
         body: Buffer.from(body),
         headers: { 'content-type': 'application/json', [KEY_HEADER]: notification.key },
       }
     },
+  }
+}
+
+/** What is wrong with it is not said: that would be a piece of the text, which may hold secrets. */
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -5,6 +5,7 @@ import { finish, isSteps } from '../../../../server/kernel/core/fair-work.ts'
 import type { AlertRow } from '../../../../server/kit/expressions.ts'
 import { fingerprintOf } from '../../../../server/kit/fingerprint.ts'
 import { ActiveAlerts } from '../../../../server/wings/notify/active-alerts.ts'
+import { alertMatchers } from '../../../../server/wings/notify/matchers.ts'
 import { Silences } from '../../../../server/wings/notify/silences.ts'
 import type { Json } from '../../../support/records.ts'
 
@@ -28,13 +29,7 @@ function row(host: string, state: AlertRow['state'] = 'firing', tenant = 'acme')
   }
 }
 
-function shown(
-  rows: readonly AlertRow[],
-  after?: number,
-  tenant = 'acme',
-  matchers?: string,
-  failing: readonly object[] = [],
-) {
+function sensorOf(rows: readonly AlertRow[], failing: readonly object[] = []) {
   const silences = new Silences([], { change: () => {} })
   const silence = silences.add({
     tenant: 'acme',
@@ -74,6 +69,17 @@ function shown(
     },
     { microseconds: () => NOW * 1_000, wallMs: () => NOW },
   )
+  return { sensor, silence }
+}
+
+function shown(
+  rows: readonly AlertRow[],
+  after?: number,
+  tenant = 'acme',
+  matchers?: string,
+  failing: readonly object[] = [],
+) {
+  const { sensor, silence } = sensorOf(rows, failing)
   const args = new Map<string, unknown>([
     ...(after === undefined ? [] : [['after', after] as const]),
     ...(matchers === undefined ? [] : [['matchers', matchers] as const]),
@@ -161,4 +167,11 @@ it('has the notifiers of the tenant that have failed for five minutes', () => {
     },
   ])
   expect(shown([row('web1')], undefined, 'acme', 'notifier=pager', all).records).toHaveLength(1)
+})
+
+it('says whether an alert fires that matches and may be read', () => {
+  const { sensor } = sensorOf([row('web1'), row('web2', 'pending'), row('secret'), row('web3', 'firing', 'other')])
+  const fires = (host: string): boolean =>
+    finish(sensor.anyFires({ tenant: 'acme' } as never, finish(alertMatchers([`host=${host}`]))))
+  expect(['web1', 'web2', 'secret', 'web3'].map(fires)).toEqual([true, false, false, false])
 })

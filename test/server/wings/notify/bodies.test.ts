@@ -207,7 +207,7 @@ it('a template has what those of Alertmanager have, and JSON of anything', async
 })
 
 it.each([
-  ['{ "a": {{ .Title }} }', /the template of the notifier n does not give JSON: /],
+  ['{ "a": {{ .Title }} }', /the template of the notifier n: its text is no JSON: `toJson` makes JSON of a text/],
   ['{ "a": {{ .Titel | toJson }} }', /can't evaluate field Titel: there are Receiver, .* and Text/],
   ['{{ "up" | query }}', /function "query" is not known/],
   ['{{ if', /an action has no }}/],
@@ -231,4 +231,13 @@ it('what fails for one notification alone is refused, and not sent', async () =>
     detail: expect.stringContaining('the template gives no body'),
   })
   expect(received).toEqual([])
+})
+
+it('nothing of a text that is no JSON is in what is said of it, since it may hold secrets', async () => {
+  const refused = await withBodies(tableOf('{ "routing_key": hunter2 }'), AT).catch((error: unknown) => error)
+  expect((refused as Error).message).toMatch(/no JSON/)
+  expect((refused as Error).message).not.toContain('hunter2')
+  const template = '{{ if gt (len .Alerts) 1 }}{ "routing_key": hunter2 }{{ else }}{}{{ end }}'
+  const { verdict, detail } = await sent(template, notificationOf('firing', 'page', 2))
+  expect([verdict, detail.includes('hunter2')]).toEqual(['refused', false])
 })

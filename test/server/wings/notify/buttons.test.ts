@@ -73,7 +73,7 @@ function start(): void {
       `${tenant}/${name}` === PLACE ? ({ groups, table: { acknowledge } } as unknown as InForce) : undefined,
     lookAgain: () => groups.lookAgain(),
   }
-  buttons = new Buttons(tokens, notifiers, silences, { wallMs: () => nowMs })
+  buttons = new Buttons(tokens, notifiers, silences, { mayExecute: () => false }, { wallMs: () => nowMs })
 }
 
 beforeEach(() => {
@@ -118,7 +118,7 @@ describe('a token', () => {
     nowMs += 60_000
     expect(buttons.acknowledge(token)).toMatchObject({
       tenant: 'default',
-      notifier: 'phone',
+      author: 'notify:phone',
       outcome: 'acknowledged',
       matchers: ['alertname="Full"', 'host="web1"', '__fingerprint__="00000000000000a1"'],
     })

@@ -5,15 +5,17 @@ import { Silences } from '../../../../server/wings/notify/silences.ts'
 
 const NOW = 1_700_000_000_000
 
-function controls() {
+function controls(anyFires = (_reader: object, _matchers: readonly string[]) => true) {
   const silences = new Silences([], { change: () => {} })
   const services = {
     silences,
     clock: { wallMs: () => NOW, setTimeout: () => ({ cancel: () => {} }), clear: () => {} },
     notifiers: { lookAgain: () => {}, find: () => undefined },
+    anyFires,
     stored: () => Promise.resolve(),
   }
-  const context = (tenant: string) => ({ identity: { tenant, name: 'ann' } }) as never
+  const context = (tenant: string) =>
+    ({ identity: { tenant, name: 'ann' }, credential: { scope: 'of the token' } }) as never
   const run = (control: ReturnType<typeof unsilencing>, given: object, tenant: string) =>
     control.prepare(new Map(Object.entries(given)) as never, context(tenant))
   return { silences, services, run }
@@ -32,6 +34,26 @@ it('a silence is of the tenant of whoever asks, and ended by that tenant alone',
   expect(silences.of('acme', NOW)).toHaveLength(1)
   expect(await end('acme')).toMatchObject({ outcome: 'ok' })
   expect(silences.of('acme', NOW)).toEqual([])
+})
+
+it('an acknowledgement is of what fires, as far as whoever asks may read it: where nothing does, there is none', async () => {
+  const asked: object[] = []
+  let fires = false
+  const { silences, services, run } = controls((...all) => {
+    asked.push(all)
+    return fires
+  })
+  const given = { matchers: 'severity=page', seconds: 60n }
+  const acknowledge = async () => (await run(silencing('alert.acknowledge', services), given, 'acme'))({} as never)
+  expect(await acknowledge()).toMatchObject({
+    outcome: 'failed',
+    detail: 'no alert fires that matches: nothing is acknowledged',
+  })
+  expect(silences.of('acme', NOW)).toEqual([])
+  expect(asked).toEqual([[{ tenant: 'acme', name: 'ann', scope: 'of the token' }, ['severity=page']]])
+  fires = true
+  expect(await acknowledge()).toMatchObject({ outcome: 'ok' })
+  expect(silences.of('acme', NOW)).toMatchObject([{ row: { kind: 'acknowledgement' } }])
 })
 
 it.each(['', 'no matcher', `a=${'b'.repeat(1_023)}`, `a=${' '.repeat(30_000)}"`, 'a=~"(a?){500}a{500}"'])(

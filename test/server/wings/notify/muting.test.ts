@@ -1,7 +1,8 @@
 /** When nobody is told: times of the day, of the week, of the month and of the year; and while another alert fires. */
 import { describe, expect, it } from 'vitest'
+import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import type { NotifiedAlert } from '../../../../server/wings/notify/alert.ts'
-import { Inhibitions } from '../../../../server/wings/notify/inhibitions.ts'
+import { inhibitionsOf } from '../../../../server/wings/notify/inhibitions.ts'
 import { isMutedAt, type MuteTimes, muteTimesOf } from '../../../../server/wings/notify/mute-times.ts'
 
 const isMuted = (given: object, time: string): boolean => isMutedAt([muteTimesOf(given) as MuteTimes], Date.parse(time))
@@ -87,28 +88,28 @@ describe('inhibition', () => {
   const RULE = { source: ['alertname=HostDown'], target: ['alertname=~"Host.*|Disk.*"'], equal: ['host'] }
 
   it('keeps those of the same host from being told, and not the one that says it all', () => {
-    const inhibitions = new Inhibitions([RULE], () => [alert('HostDown', 'a'), undefined])
+    const inhibitions = finish(inhibitionsOf([RULE], () => [alert('HostDown', 'a'), undefined]))
     const found = [alert('DiskFull', 'a'), alert('DiskFull', 'b'), alert('HostDown', 'a'), alert('Other', 'a')]
     expect(found.map((one) => inhibitions.isInhibited(one))).toEqual([true, false, false, false])
   })
 
   it('keeps one that matches both from being told while one fires that matches `source` alone', () => {
     const both = { source: ['alertname=~"Critical|Warning"'], target: ['alertname=~"Warning|Info"'], equal: ['host'] }
-    const inhibitions = new Inhibitions([both], () => [alert('Critical', 'a'), alert('Warning', 'b')])
+    const inhibitions = finish(inhibitionsOf([both], () => [alert('Critical', 'a'), alert('Warning', 'b')]))
     const found = [alert('Warning', 'a'), alert('Warning', 'b'), alert('Info', 'b'), alert('Critical', 'a')]
     expect(found.map((one) => inhibitions.isInhibited(one))).toEqual([true, false, true, false])
   })
 
   it('looks again at what fires after something was lost', () => {
     let firing = [alert('HostDown', 'a')]
-    const inhibitions = new Inhibitions([RULE], () => firing)
+    const inhibitions = finish(inhibitionsOf([RULE], () => firing))
     firing = [alert('HostDown', 'b')]
     inhibitions.lookAgain()
     expect(['a', 'b'].map((host) => inhibitions.isInhibited(alert('DiskFull', host)))).toEqual([false, true])
   })
 
   it('begins and ends with the other alert', () => {
-    const inhibitions = new Inhibitions([RULE], () => [])
+    const inhibitions = finish(inhibitionsOf([RULE], () => []))
     const disk = alert('DiskFull', 'a')
     expect([inhibitions.observe(disk), inhibitions.isInhibited(disk)]).toEqual([false, false])
     expect([inhibitions.observe(alert('HostDown', 'a')), inhibitions.isInhibited(disk)]).toEqual([true, true])

@@ -1,131 +1,56 @@
 /** Notifiers that users put: whom they tell of what, what is refused, and what outlives the process. */
-import { once } from 'node:events'
-import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { RE2JS } from 're2js'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { defaultConfig, loadConfig } from '../../../../server/start/config.ts'
+import { loadConfig } from '../../../../server/start/config.ts'
 import { PutNotifiers, type PutNotifiersServices } from '../../../../server/wings/notify/put/put-notifiers.ts'
 import { Sealing } from '../../../../server/wings/notify/put/sealing.ts'
 import type { NotifierRow } from '../../../../storage/store.ts'
 import { askFor, done, run, tokenSeat } from '../../../support/administration.ts'
 import { str, type, u32 } from '../../../support/bytes.ts'
-import { eventually } from '../../../support/eventually.ts'
-import type { TestProducerOptions } from '../../../support/producer.ts'
+import { firing, NotifiedServer } from '../../../support/notified-server.ts'
 import { PublishingProducer, tokenFor } from '../../../support/publisher.ts'
 import { decoded, type Json } from '../../../support/records.ts'
 import type { Seat } from '../../../support/seat.ts'
 
-const EVER_MS = 36_500 * 86_400_000
-const rulesOf = (...names: readonly string[]): string =>
-  `groups:\n  - name: g\n    interval: 10s\n    rules:\n${names
-    .map((name) => `      - alert: ${name}\n        expr: vector(1)\n        labels: { severity: page }\n`)
-    .join('')}`
-
-/** Those that the configuration permits; the first resolves to an address of an internal network. */
-const NAMES = ['inside.example', 'nowhere.example']
-
-interface Request {
-  readonly path: string
-  readonly headers: IncomingHttpHeaders
-  readonly body: string
-}
-
-let receiver: Server
-let received: Request[]
-/** What the receiver answers with. */
-let status: number
-let configuration: NonNullable<TestProducerOptions['config']>
-let hook: string
-let server: PublishingProducer
+let notified: NotifiedServer
 let root: Seat
 let ann: Seat
 beforeEach(async () => {
-  received = []
-  status = 204
-  receiver = createServer(async (request, response) => {
-    const parts: Buffer[] = []
-    for await (const part of request) parts.push(part as Buffer)
-    received.push({ path: request.url ?? '', headers: request.headers, body: Buffer.concat(parts).toString() })
-    response.writeHead(status, { location: '/elsewhere' }).end()
-  })
-  receiver.listen(0, '127.0.0.1')
-  await once(receiver, 'listening')
-  const { port } = receiver.address() as AddressInfo
-  hook = `webhook+http://127.0.0.1:${port}`
-  const { history, alerts, dial } = defaultConfig()
-  configuration = {
-    history: { ...history, keepMs: EVER_MS, keepRollupsMs: EVER_MS, metrics: ['test.*', 'rules.*'] },
-    alerts: { ...alerts, builtin: false },
-    dial: {
-      ...dial,
-      allow: [hook, hook.replace('webhook', 'heartbeat')].concat(NAMES.map((name) => `webhook+http://${name}:${port}`)),
-    },
-  }
-  const resolve = async (name: string) => {
-    if (name === 'inside.example') return ['10.1.2.3']
-    throw new Error('ENOTFOUND')
-  }
-  server = await PublishingProducer.start({ config: configuration, resolve })
-  root = server.root
-  for (const object of ['rules.*', 'notify.*'])
-    await done(root, 'role.allow', { role: 'author', command: 'EXECUTE', object })
-  await server.producer.addUser('ann', { role: 'author' })
-  ann = await server.producer.seat('ann')
+  notified = await NotifiedServer.start()
+  root = notified.root
+  ann = notified.ann
 })
-afterEach(async () => {
-  await server.stop()
-  receiver.closeAllConnections()
-  receiver.close()
-})
+afterEach(() => notified.stop())
 
-const tableOf = (name: string, more = ''): string =>
-  `[[notify]]\nname = "${name}"\nurl = "${hook}/secret-${name}"\ngroup_wait = "0s"\ngroup_interval = "0s"\n${more}\n`
-
-/** What was told, as `receiver status alertname`. */
-const told = (): string[] =>
-  received.map(({ body }) => {
-    const { receiver, status, alerts } = JSON.parse(body) as Json
-    return `${receiver} ${status} ${alerts.map(({ labels }: Json) => labels.alertname).join(' ')}`
-  })
-
-async function passes(): Promise<void> {
-  server.producer.clock.advance(5_000)
-  await server.producer.settle()
-}
-
-/** Time goes on until this was told. */
-async function tells(...texts: readonly string[]): Promise<void> {
-  await eventually(async () => {
-    await passes()
-    expect(told()).toEqual(texts)
-  })
-}
+const tableOf = (name: string, more = ''): string => notified.tableOf(name, more)
+const hook = (): string => `webhook+http://127.0.0.1:${notified.port}`
+const passes = (): Promise<void> => notified.passes()
+const tells = (...texts: readonly string[]): Promise<void> => notified.tells(...texts)
 
 const listOf = (seat: Seat): Promise<Json[]> => done(seat, 'notify.list')
 
 it('a notifier tells of what fires when it was put, and nobody of anything once it is removed', async () => {
   const { outcome, detail } = await run(ann, 'notify.put', { notifiers: tableOf('pager') })
   expect([outcome, detail]).toEqual(['ok', 'pager is in force'])
-  await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('One') })
+  await done(ann, 'rules.put', { name: 'a.yml', rules: firing('One') })
   await tells('pager firing One')
-  await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('Two') })
+  await done(ann, 'rules.put', { name: 'a.yml', rules: firing('Two') })
   await tells('pager firing One', 'pager resolved One', 'pager firing Two')
   await done(ann, 'notify.remove', { name: 'pager' })
   expect(await listOf(ann)).toEqual([])
-  await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('Three') })
+  await done(ann, 'rules.put', { name: 'a.yml', rules: firing('Three') })
   for (let times = 0; times < 5; times++) await passes()
-  expect(told()).toHaveLength(3)
+  expect(notified.told).toHaveLength(3)
   expect(decoded(await root.query('producer.channels')).map(({ name }: Json) => name)).not.toContain('notify:pager:')
 })
 
 it('tells what waits for the approval of the role of whoever has put it', async () => {
   await done(ann, 'notify.put', { notifiers: tableOf('pager', 'approvals = true') })
-  for (const user of ['olga', 'luis']) await server.producer.addUser(user, { role: user })
+  for (const user of ['olga', 'luis']) await notified.server.producer.addUser(user, { role: user })
   await done(root, 'role.allow', { role: 'olga', command: 'EXECUTE', object: 'role.explain', approval: 'author' })
   await done(root, 'role.allow', { role: 'luis', command: 'EXECUTE', object: 'role.explain', approval: 'chief' })
   const asked = { user: 'ann', command: 'COLLECT', object: 'test.a' }
-  for (const user of ['luis', 'olga']) await askFor(await server.producer.seat(user), 'role.explain', asked)
+  for (const user of ['luis', 'olga']) await askFor(await notified.server.producer.seat(user), 'role.explain', asked)
   await tells('pager firing ApprovalWaits')
   const [{ id }] = decoded(await ann.query('producer.approvals')) as [Json]
   await done(ann, 'control.approve', { id })
@@ -189,7 +114,7 @@ describe('what is refused changes nothing, and has a reason', () => {
   })
 
   it('an escalation to nobody, to itself and to a heartbeat, and not to one of the same call', async () => {
-    const beat = `[[notify]]\nname = "beat"\nurl = "${hook.replace('webhook', 'heartbeat')}/"\n`
+    const beat = `[[notify]]\nname = "beat"\nurl = "${hook().replace('webhook', 'heartbeat')}/"\n`
     for (const target of ['nobody', 'a', 'beat'])
       expect(await refusal(tableOf('a', `escalate_to = "${target}"`) + beat)).toBe(
         `a: \`escalate_to\` has to name another notifier of the tenant: ${target} is none`,
@@ -252,8 +177,8 @@ describe('what is refused changes nothing, and has a reason', () => {
 
   it('a text that is too long, and whoever has no right', async () => {
     expect((await askFor(ann, 'notify.put', { notifiers: '#'.repeat(16_385) })).status).not.toBe(0)
-    await server.producer.addUser('eve')
-    const eve = await server.producer.seat('eve')
+    await notified.server.producer.addUser('eve')
+    const eve = await notified.server.producer.seat('eve')
     for (const [control, given] of [
       ['notify.put', { notifiers: tableOf('a') }],
       ['notify.remove', { name: 'a' }],
@@ -264,7 +189,10 @@ describe('what is refused changes nothing, and has a reason', () => {
   })
 
   it('a token that may not read alerts', async () => {
-    const scoped = await tokenSeat(server.producer, await tokenFor(root, 'ann', 'EXECUTE notify.*\nCOLLECT test.*'))
+    const scoped = await tokenSeat(
+      notified.server.producer,
+      await tokenFor(root, 'ann', 'EXECUTE notify.*\nCOLLECT test.*'),
+    )
     expect(await refusal(tableOf('a'), {}, scoped)).toMatch(/does not cover `COLLECT alert`/)
   })
 })
@@ -289,7 +217,7 @@ describe('what a notifier tells', () => {
   it('is what its author may read at that moment', async () => {
     await done(ann, 'notify.put', { notifiers: tableOf('pager') })
     await done(root, 'role.deny', { role: 'author', command: 'COLLECT', object: 'alert', where: 'alertname=Hidden' })
-    await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('Hidden', 'Open') })
+    await done(ann, 'rules.put', { name: 'a.yml', rules: firing('Hidden', 'Open') })
     await tells('pager firing Open')
     await done(root, 'role.allow', { role: 'reader', command: 'EXECUTE', object: 'rules.*' })
     await done(root, 'user.role', { user: 'ann', role: 'reader' })
@@ -299,33 +227,32 @@ describe('what a notifier tells', () => {
   it('is nothing that whoever had put it before was told, and its author may not read', async () => {
     await done(root, 'notify.put', { notifiers: tableOf('pager') })
     await done(root, 'role.deny', { role: 'author', command: 'COLLECT', object: 'alert', where: 'alertname=Hidden' })
-    await done(root, 'rules.put', { name: 'a.yml', rules: rulesOf('Hidden') })
+    await done(root, 'rules.put', { name: 'a.yml', rules: firing('Hidden') })
     await tells('pager firing Hidden')
     await done(ann, 'notify.put', { notifiers: tableOf('pager') })
-    await done(root, 'rules.put', { name: 'a.yml', rules: rulesOf('Open') })
+    await done(root, 'rules.put', { name: 'a.yml', rules: firing('Open') })
     await tells('pager firing Hidden', 'pager firing Open')
   })
 
   it('is nothing that the token with which it was put may not read', async () => {
     const scope = 'EXECUTE notify.*\nCOLLECT alert'
     const token = await tokenFor(root, 'ann', scope)
-    await done(await tokenSeat(server.producer, token), 'notify.put', { notifiers: tableOf('pager') })
-    await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('One') })
+    await done(await tokenSeat(notified.server.producer, token), 'notify.put', { notifiers: tableOf('pager') })
+    await done(ann, 'rules.put', { name: 'a.yml', rules: firing('One') })
     await tells('pager firing One')
     const tokens: Json[] = await done(root, 'token.list')
     await done(root, 'token.revoke', { token: tokens.find((one) => one.scope === scope).token })
-    await eventually(async () => {
-      await passes()
+    await notified.until(async () => {
       expect(await listOf(ann)).toMatchObject([{ name: 'pager', problem: expect.stringContaining('token is revoked') }])
     })
   })
 
   it('is nothing of another tenant, whose users do not see it, and whose it goes with', async () => {
-    await server.producer.addUser('olga', { tenant: 'ops', role: 'author' })
-    const olga = await server.producer.seat('olga', 'ops')
+    await notified.server.producer.addUser('olga', { tenant: 'ops', role: 'author' })
+    const olga = await notified.server.producer.seat('olga', 'ops')
     await done(olga, 'notify.put', { notifiers: tableOf('pager') })
-    await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('Mine') })
-    await done(olga, 'rules.put', { name: 'a.yml', rules: rulesOf('Theirs') })
+    await done(ann, 'rules.put', { name: 'a.yml', rules: firing('Mine') })
+    await done(olga, 'rules.put', { name: 'a.yml', rules: firing('Theirs') })
     await tells('pager firing Theirs')
     expect(await listOf(ann)).toEqual([])
     expect((await run(ann, 'notify.remove', { name: 'pager' })).outcome).toBe('failed')
@@ -341,7 +268,7 @@ describe('what a notifier tells', () => {
   it('stops when its author is removed, which the others tell, and goes on when somebody puts it again', async () => {
     await done(root, 'notify.put', { notifiers: tableOf('other', `match = ['alertname=~"Cinnabar.*"']`) })
     await done(ann, 'notify.put', { notifiers: tableOf('pager') })
-    await done(root, 'rules.put', { name: 'a.yml', rules: rulesOf('One') })
+    await done(root, 'rules.put', { name: 'a.yml', rules: firing('One') })
     await tells('pager firing One')
     await done(root, 'user.remove', { user: 'ann' })
     await tells('pager firing One', 'other firing CinnabarNotifierFails')
@@ -350,13 +277,12 @@ describe('what a notifier tells', () => {
       state: 'stopped',
       detail: expect.stringContaining('no user any more'),
     })
-    await done(root, 'rules.put', { name: 'a.yml', rules: rulesOf('Two') })
+    await done(root, 'rules.put', { name: 'a.yml', rules: firing('Two') })
     for (let times = 0; times < 5; times++) await passes()
-    expect(told()).toHaveLength(2)
+    expect(notified.told).toHaveLength(2)
     await done(root, 'notify.put', { notifiers: tableOf('pager') })
-    await eventually(async () => {
-      await passes()
-      expect(told().slice(2).sort()).toEqual([
+    await notified.until(async () => {
+      expect(notified.told.slice(2).sort()).toEqual([
         'other resolved CinnabarNotifierFails',
         'pager firing Two',
         'pager resolved One',
@@ -367,24 +293,23 @@ describe('what a notifier tells', () => {
 
 it('a change keeps what was told, a kill and a takeover keep the notifier, and a removal forgets all of it', async () => {
   await done(ann, 'notify.put', { notifiers: tableOf('pager') })
-  await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('One') })
+  await done(ann, 'rules.put', { name: 'a.yml', rules: firing('One') })
   await tells('pager firing One')
   await done(ann, 'notify.put', { notifiers: tableOf('pager', 'external_url = "https://monitor.example"') })
   for (let times = 0; times < 3; times++) await passes()
-  expect(told()).toEqual(['pager firing One'])
+  expect(notified.told).toEqual(['pager firing One'])
   const before = await listOf(ann)
-  server = await PublishingProducer.of(await server.producer.crash())
-  root = server.root
+  notified.server = await PublishingProducer.of(await notified.server.producer.crash())
+  root = notified.root
   expect(await listOf(root)).toEqual(before)
-  server = await PublishingProducer.of(await server.producer.takeOver('n2'))
-  root = server.root
+  notified.server = await PublishingProducer.of(await notified.server.producer.takeOver('n2'))
+  root = notified.root
   expect(await listOf(root)).toEqual(before)
-  await done(root, 'rules.put', { name: 'a.yml', rules: rulesOf('Two') })
-  await eventually(async () => {
-    await passes()
-    expect(told().sort()).toEqual(['pager firing One', 'pager firing Two', 'pager resolved One'])
+  await done(root, 'rules.put', { name: 'a.yml', rules: firing('Two') })
+  await notified.until(async () => {
+    expect(notified.told.toSorted()).toEqual(['pager firing One', 'pager firing Two', 'pager resolved One'])
   })
-  expect(new Set(received.map(({ path }) => path))).toEqual(new Set(['/secret-pager']))
+  expect(new Set(notified.received.map(({ path }) => path))).toEqual(new Set(['/secret-pager']))
   await done(root, 'notify.remove', { name: 'pager' })
   await passes()
   const { notifiers, notifyGroups, notifyAlerts, notifications } = await stored()
@@ -398,12 +323,14 @@ it('what is secret is sent to its destination, and nobody else sees it', async (
   await done(ann, 'notify.put', { notifiers, secrets })
   for (const name of ['pager', 'basic'])
     expect((await run(ann, 'notify.test', { name })).detail).toBe('the receiver answered 204')
-  expect(received[0]?.headers['webhook-signature']).toMatch(/^v1,/)
-  expect(received[1]?.headers.authorization).toBe(`Basic ${Buffer.from('ann:pass-of-the-test').toString('base64')}`)
+  expect(notified.received[0]?.headers['webhook-signature']).toMatch(/^v1,/)
+  expect(notified.received[1]?.headers.authorization).toBe(
+    `Basic ${Buffer.from('ann:pass-of-the-test').toString('base64')}`,
+  )
   const misspelt = tableOf('x', 'password = "misspelt-secret"')
   expect((await run(ann, 'notify.put', { notifiers: misspelt })).outcome).toBe('failed')
   const shown = [
-    ...(await server.producer.store.audit(0, Number.POSITIVE_INFINITY)),
+    ...(await notified.server.producer.store.audit(0, Number.POSITIVE_INFINITY)),
     ...(await listOf(root)),
     await done(root, 'notify.list', { name: 'pager' }),
     decoded(await root.query('producer.sensors')),
@@ -419,14 +346,14 @@ it('what is secret is sent to its destination, and nobody else sees it', async (
 
 it('the configuration wins where it has the name, and the other goes on when that is gone', async () => {
   await done(ann, 'notify.put', { notifiers: tableOf('pager') })
-  await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('One') })
+  await done(ann, 'rules.put', { name: 'a.yml', rules: firing('One') })
   await tells('pager firing One')
   const toml = tableOf('pager').replace('secret-', 'configured-')
   const { notify } = loadConfig({ file: 'c.toml', env: {}, readFile: () => Buffer.from(toml) })
-  server.producer.config = { ...configuration, notify }
-  server = await PublishingProducer.of(await server.producer.restart())
-  root = server.root
-  ann = await server.producer.seat('ann')
+  notified.server.producer.config = { ...notified.configuration, notify }
+  notified.server = await PublishingProducer.of(await notified.server.producer.restart())
+  root = notified.root
+  ann = await notified.server.producer.seat('ann')
   const [shown] = await listOf(ann)
   expect(shown).toMatchObject({ name: 'pager', problem: 'the configuration has a notifier of this name' })
   expect((await run(ann, 'notify.put', { notifiers: tableOf('pager') })).detail).toBe(
@@ -435,25 +362,23 @@ it('the configuration wins where it has the name, and the other goes on when tha
   expect(decoded(await root.query('producer.sensors')).find(({ name }: Json) => name === 'notify')).toMatchObject({
     counters: { put: 1, stopped: 1, refused: 1 },
   })
-  await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('Two') })
-  await eventually(async () => {
-    await passes()
-    expect(received.slice(1).map(({ path }) => path)).toEqual(['/configured-pager', '/configured-pager'])
+  await done(ann, 'rules.put', { name: 'a.yml', rules: firing('Two') })
+  await notified.until(async () => {
+    expect(notified.received.slice(1).map(({ path }) => path)).toEqual(['/configured-pager', '/configured-pager'])
   })
-  server.producer.config = configuration
-  server = await PublishingProducer.of(await server.producer.restart())
-  root = server.root
-  await done(root, 'rules.put', { name: 'a.yml', rules: rulesOf('Three') })
-  await eventually(async () => {
-    await passes()
-    expect(told().slice(3).sort()).toEqual(['pager firing Three', 'pager resolved Two'])
+  notified.server.producer.config = notified.configuration
+  notified.server = await PublishingProducer.of(await notified.server.producer.restart())
+  root = notified.root
+  await done(root, 'rules.put', { name: 'a.yml', rules: firing('Three') })
+  await notified.until(async () => {
+    expect(notified.told.slice(3).sort()).toEqual(['pager firing Three', 'pager resolved Two'])
   })
-  expect(received.at(-1)?.path).toBe('/secret-pager')
+  expect(notified.received.at(-1)?.path).toBe('/secret-pager')
 })
 
 describe('where a notifier tells', () => {
   it('is no network of the server, by whatever name, and nobody learns why', async () => {
-    const { port } = receiver.address() as AddressInfo
+    const { port } = notified
     const named = (host: string): string => tableOf('pager').replace('127.0.0.1', host)
     for (const host of ['inside.example', 'nowhere.example']) {
       await done(ann, 'notify.put', { notifiers: named(host) })
@@ -461,14 +386,14 @@ describe('where a notifier tells', () => {
         `the server may not connect to webhook+http://${host}:${port}, or does not find it`,
       )
     }
-    expect(received).toEqual([])
+    expect(notified.received).toEqual([])
   })
 
   it('is not where a redirect leads', async () => {
-    status = 302
+    notified.status = 302
     await done(ann, 'notify.put', { notifiers: tableOf('pager') })
     expect((await run(ann, 'notify.test', { name: 'pager' })).detail).toBe('the receiver answered 302')
-    expect(received.map(({ path }) => path)).toEqual(['/secret-pager'])
+    expect(notified.received.map(({ path }) => path)).toEqual(['/secret-pager'])
   })
 })
 
@@ -490,10 +415,11 @@ it('what was sealed with another secret stops, and says so', async () => {
   })
   await put.open()
   expect(put.shown('default')).toMatchObject([
-    { url: hook, problem: expect.stringMatching(/^its secrets were sealed/) },
+    { url: hook(), problem: expect.stringMatching(/^its secrets were sealed/) },
   ])
   expect(put.tables()).toMatchObject([{ name: 'pager', origin: { problem: expect.stringMatching(/put it again$/) } }])
 })
 
 /** What is in the store. */
-const stored = () => server.producer.store.copy().open({ onDurable() {}, onFull() {}, onRoom() {}, onFailed() {} })
+const stored = () =>
+  notified.server.producer.store.copy().open({ onDurable() {}, onFull() {}, onRoom() {}, onFailed() {} })

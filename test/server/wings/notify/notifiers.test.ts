@@ -1,0 +1,232 @@
+/** Notifiers as they come, change and go: their users and channels, the work that a change takes, and what they know of each other. */
+import { setImmediate as turn } from 'node:timers/promises'
+import { RE2JS } from 're2js'
+import { beforeEach, expect, it, vi } from 'vitest'
+import { XdrWriter } from '../../../../protocol/bytes/writer.ts'
+import { GapReason } from '../../../../protocol/monitor/constants.ts'
+import { writeGap } from '../../../../protocol/monitor/message.ts'
+import { finish } from '../../../../server/kernel/core/fair-work.ts'
+import type { OwnChannel } from '../../../../server/kit/delivery.ts'
+import type { Kit } from '../../../../server/kit/kit.ts'
+import type { ChannelConnection } from '../../../../server/kit/push.ts'
+import type { Steps } from '../../../../server/kit/running.ts'
+import { loadConfig } from '../../../../server/start/config.ts'
+import type { NotifiedAlert } from '../../../../server/wings/notify/alert.ts'
+import type { NotifierTable } from '../../../../server/wings/notify/bodies.ts'
+import { Notifiers } from '../../../../server/wings/notify/notifiers.ts'
+import { FakeClock } from '../../../support/fake-clock.ts'
+
+const CHANNEL = 'default/notify:pager:'
+
+class Channel {
+  readonly delivered = {
+    owner: { tenant: 'default' },
+    bindings: new Map([[1, {}]]),
+    queue: { counts: { queued: 0, inFlight: 0 }, commit: () => {} },
+    outbox: {
+      drained: () => {},
+      failed: (error: unknown) => {
+        throw error
+      },
+    },
+  }
+  state: OwnChannel['state'] = 'free'
+  connection: ChannelConnection | undefined
+  #changed: () => void = () => {}
+
+  onChange(changed: () => void): void {
+    this.#changed = changed
+  }
+
+  async bind(): Promise<void> {}
+
+  attach(connection: ChannelConnection): void {
+    this.connection = connection
+    this.become('taken')
+  }
+
+  detach(): void {
+    this.become('free')
+  }
+
+  become(state: OwnChannel['state']): void {
+    if (this.state === 'deleted') return
+    this.state = state
+    this.#changed()
+  }
+}
+
+let clock: FakeClock
+let channels: Map<string, Channel>
+let done: string[]
+/** Holds up what is done with a user. */
+let gates: Map<string, Promise<void>>
+let work: (steps: Steps<unknown>) => unknown
+let notifiers: Notifiers
+
+beforeEach(() => {
+  clock = new FakeClock()
+  channels = new Map()
+  done = []
+  gates = new Map()
+  work = finish
+  const delivery = {
+    async channelOf({ tenant, name }: { readonly tenant: string; readonly name: string }) {
+      const key = `${tenant}/${name}`
+      await gates.get(key)
+      const channel = channels.get(key) ?? new Channel()
+      channels.set(key, channel)
+      done.push(`begin ${key}`)
+      return channel
+    },
+    haltOthers: (_prefix: string, isWanted: (user: { readonly tenant: string; readonly name: string }) => boolean) =>
+      [...channels.keys()]
+        .map((key) => ({ tenant: key.split('/')[0] ?? '', name: key.split('/')[1] ?? '' }))
+        .filter((user) => !isWanted(user)),
+    async endOwn({ tenant, name }: { readonly tenant: string; readonly name: string }) {
+      const key = `${tenant}/${name}`
+      await gates.get(key)
+      channels.get(key)?.become('deleted')
+      if (channels.delete(key)) done.push(`end ${key}`)
+    },
+  }
+  const journal = { change: () => {}, whenStored: () => Promise.resolve() }
+  const kit = {
+    clock,
+    log: { warn() {}, info() {}, error() {} },
+    poll: { work: async (_party: unknown, steps: Steps<unknown>) => work(steps) },
+    expressions: { watch: { queryOf: () => undefined, saidOf: () => undefined } },
+    peer: {
+      delivery,
+      stored: { journal, notifyGroups: [], notifyAlerts: [], alerts: () => [] },
+      view: {
+        tenants: () => ['default'],
+        readRights: () => ({ mayReadRemembered: () => true, covers: () => true }),
+        waiting: () => [],
+      },
+    },
+  }
+  const log = { add: () => {}, forget: (place: string) => void done.push(`forget ${place}`) }
+  const tokens = { issue: () => '' }
+  notifiers = new Notifiers(kit as unknown as Kit, log as never, () => finish as never, tokens as never)
+})
+
+/** One that somebody has put; `more` are further keys of its table. */
+function put(name: string, more = ''): NotifierTable {
+  const toml = `[[notify]]\nname = "${name}"\nurl = "webhook+https://h.example/"\ngroup_wait = "1h"\n${more}`
+  const [table] = loadConfig({ file: 'c.toml', env: {}, readFile: () => Buffer.from(toml) }).notify
+  if (table === undefined) throw new Error('there is no table')
+  const reader = () => ({ userId: 1, tenant: 'default', name: 'ann', role: 'author' })
+  return {
+    ...table,
+    body: '',
+    origin: { author: 'ann', problem: '', reader, read: async () => '', addressFor: async () => '127.0.0.1' },
+  }
+}
+
+const failure: NotifiedAlert = {
+  labels: [
+    ['alertname', 'CinnabarNotifierFails'],
+    ['notifier', 'other'],
+  ],
+  annotations: [],
+  state: 'firing',
+  value: '1',
+  sinceMs: 1,
+  firedMs: 1,
+  endedMs: 0,
+  group: 'notifiers',
+  rule: 'CinnabarNotifierFails',
+  fingerprint: 'f0',
+}
+
+it('one that is put again while that of its name ends has a channel of its own, and keeps it', async () => {
+  await notifiers.follow([put('pager')])
+  let open = (): void => {}
+  gates.set(
+    CHANNEL,
+    new Promise((resolve) => {
+      open = resolve
+    }),
+  )
+  const changes = [notifiers.follow([]), notifiers.follow([put('pager')])]
+  for (let turns = 0; turns < 5; turns++) await turn()
+  open()
+  await Promise.all(changes)
+  expect(done).toEqual([`begin ${CHANNEL}`, 'forget default/pager', `end ${CHANNEL}`, `begin ${CHANNEL}`])
+  expect(channels.get(CHANNEL)?.state).toBe('taken')
+})
+
+it('one that is changed twice before it has begun knows what was told', async () => {
+  await notifiers.follow([put('pager')])
+  notifiers.find('default', 'pager')?.observe(failure)
+  await Promise.all([
+    notifiers.follow([put('pager', 'send_resolved = false\n')]),
+    notifiers.follow([put('pager', 'external_url = "https://c.example"\n')]),
+  ])
+  const pager = notifiers.find('default', 'pager')
+  expect(pager?.groups?.alerts().map(({ fingerprint }) => fingerprint)).toEqual(['f0'])
+  expect([...(pager?.failures() ?? [])]).toHaveLength(1)
+})
+
+it('one whose channel was removed says so, and can be made anew, as long as there is its tenant', async () => {
+  const tables = [put('pager')]
+  await notifiers.follow(tables)
+  expect(notifiers.hasStopped).toBe(false)
+  channels.get(CHANNEL)?.become('deleted')
+  channels.delete(CHANNEL)
+  const removed = notifiers.find('default', 'pager')
+  expect([removed?.isStopped, removed?.problem, removed?.status?.().state]).toEqual([
+    true,
+    'its channel was removed',
+    'stopped',
+  ])
+  expect(notifiers.hasStopped).toBe(true)
+  await notifiers.follow(tables)
+  expect(notifiers.hasStopped).toBe(false)
+  expect(channels.get(CHANNEL)?.state).toBe('taken')
+  await notifiers.follow([{ ...put('pager'), tenant: 'gone' }])
+  channels.get(CHANNEL.replace('default', 'gone'))?.become('deleted')
+  expect([notifiers.find('gone', 'pager')?.isStopped, notifiers.hasStopped]).toEqual([true, false])
+})
+
+it('no step of a change compiles more than one regular expression', async () => {
+  const compile = vi.spyOn(RE2JS, 'compile')
+  const waiting: (() => boolean)[] = []
+  work = (steps) =>
+    new Promise((resolve) => {
+      waiting.push(() => {
+        const { done, value } = steps.next()
+        if (done === true) resolve(value)
+        return done === true
+      })
+    })
+  const more = `match = ['a=~"b+"', 'c=~"d+"']\ninhibit = [{ source = ['a=~"e+"'], target = ['a=~"f+"'] }]\n`
+  const following = notifiers.follow(['one', 'two'].map((name) => put(name, more)))
+  await turn()
+  work = finish
+  expect(compile).not.toHaveBeenCalled()
+  const compiled: number[] = []
+  while (waiting.length > 0) {
+    const before = compile.mock.calls.length
+    const step = waiting.shift() as () => boolean
+    if (!step()) waiting.push(step)
+    compiled.push(compile.mock.calls.length - before)
+    await turn()
+  }
+  await following
+  expect([Math.max(...compiled), compile.mock.calls.length]).toEqual([1, 8])
+  compile.mockRestore()
+})
+
+it('that another one fails goes on over a comparison after a loss', async () => {
+  await notifiers.follow([put('pager')])
+  const pager = notifiers.find('default', 'pager')
+  pager?.observe(failure)
+  const writer = new XdrWriter()
+  writeGap(writer, { transaction: 0, metric: 1, count: 3, from: 0, to: 0, reason: GapReason.overflow })
+  channels.get(CHANNEL)?.connection?.writeValues(writer.copy(), () => {})
+  for (let turns = 0; turns < 5; turns++) await turn()
+  expect(pager?.counts.lost).toBe(3)
+  expect(pager?.groups?.stateOf(failure)).toBe('firing')
+})
