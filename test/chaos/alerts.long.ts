@@ -1,10 +1,11 @@
-/** Kills of a server with rules and of the receiver of its notifications, some while one is under way; and takeovers of a cluster. */
+/** Kills of a server with rules and of the receiver of its notifications, some while one is under way; takeovers of a cluster; and a tree. */
 import { expect, it } from 'vitest'
 import { natsMissing } from '../support/nats.ts'
-import { alerts, clusterAlerts } from './alerts.ts'
+import { alerts, clusterAlerts, treeAlerts } from './alerts.ts'
 
 const KILLS = 40
-const TAKEOVERS = 6
+const TAKEOVERS = 3
+const KILLS_IN_TREE = 4
 const RIGHT = { lost: 0, unexpected: 0, reused: 0 }
 
 it('each transition is a value and a notification, in order, whoever is killed', async () => {
@@ -12,6 +13,7 @@ it('each transition is a value and a notification, in order, whoever is killed',
   expect(totals).toMatchObject(RIGHT)
   expect(totals['values sent again']).toBeGreaterThan(0)
   expect(totals['notifications sent again']).toBeGreaterThan(0)
+  expect(totals['puts cut off']).toBeGreaterThan(0)
 }, 600_000)
 
 // Skipped where there is no nats-server.
@@ -24,3 +26,9 @@ it.skipIf(natsMissing !== undefined)(
   },
   600_000,
 )
+
+it('each transition below is a value above, where each alert that fires is told, and its end', async () => {
+  const totals = await treeAlerts({ seed: 1, count: KILLS_IN_TREE, say: () => {} })
+  expect(totals).toMatchObject(RIGHT)
+  expect(totals['notifications above']).toBeGreaterThan(KILLS_IN_TREE)
+}, 600_000)

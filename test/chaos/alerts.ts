@@ -2,7 +2,9 @@
  * Rig: SIGKILL of a server that evaluates rules, of the receiver of its notifications, and of both, at random moments. The data are
  * handed over long before their time, and every evaluation records its own time; so a model knows every transition. Each has to be a
  * value of the metric `alert`, once and in order; a sample of ALERTS; and a notification, in order, of which only the one under way is
- * sent again, with the same key. In a cluster the node that leads is killed, or hands over.
+ * sent again, with the same key. Half of the rules and of the notifiers are those of the configuration, the others are put by a user, and
+ * put again while somebody is killed (alerts/puts.ts). In a cluster the node that leads is killed, or hands over; in a tree the server
+ * that evaluates, the one above, which consumes its alerts and tells of them itself, or both.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +13,7 @@ import { setTimeout } from 'node:timers/promises'
 import { until } from '../rig/patience.ts'
 import { tokenOfPublisher } from '../rig/prometheus-stack.ts'
 import { type Rig, type RigOptions, runCourse, Tally, type Totals } from '../rig/rig.ts'
-import type { User } from '../rig/world/link.ts'
+import type { Listener, User } from '../rig/world/link.ts'
 import { freePort } from '../support/free-port.ts'
 import { natsMissing } from '../support/nats.ts'
 import { tokenFor } from '../support/publisher.ts'
@@ -20,11 +22,21 @@ import type { Json } from '../support/records.ts'
 import { Seat } from '../support/seat.ts'
 import { loggedIn, PASSWORD } from '../support/server-process.ts'
 import { AlertConsumer } from './alerts/alert-consumer.ts'
-import { AlertsJudge, withoutRepeats } from './alerts/judge.ts'
+import { AlertsJudge, type Journal, withoutRepeats } from './alerts/judge.ts'
 import { Levels } from './alerts/levels.ts'
-import { ENDED_MS, INTERVAL_MS, modelOf, ruleFile, TICK } from './alerts/model.ts'
+import {
+  CONFIGURED_GROUP,
+  ENDED_MS,
+  type Evaluated,
+  INTERVAL_MS,
+  type ModelGroup,
+  modelOf,
+  PUT_GROUP,
+  ruleFile,
+} from './alerts/model.ts'
+import { Puts } from './alerts/puts.ts'
 import { type Received, Receiver } from './alerts/receiver.ts'
-import { type AlertScene, OneServer, ThreeNodes } from './alerts/scenes.ts'
+import { type AlertScene, OneServer, ServerBelow, ThreeNodes } from './alerts/scenes.ts'
 
 const USER: User = { name: 'admin', secret: PASSWORD, keys: undefined }
 const SERIES = 4
@@ -43,14 +55,27 @@ const AHEAD_MS = 40_000
 const [FEW_KILLS, AHEAD_OF_FEW_MS] = [10, 20_000]
 /** A kill that is to come while a notification is under way comes that soon after its request, and waits for so long for one. */
 const [MOST_UNDER_WAY_MS, UNDER_WAY_LOOKS] = [40, 1_500]
-/** The paths of the two notifiers. */
-const [EACH, GROUPED] = ['/each', '/grouped']
+/** A kill that is to come while something is put comes that soon after its request. */
+const MOST_PUTTING_MS = 150
+/** The notifiers, by what each tells at once: every transition, or those of a group; and by whose they are. */
+const [EACH, GROUPED] = ['each', 'grouped']
+const [PUT_EACH, PUT_GROUPED] = ['put-each', 'put-grouped']
+/** The one of the server above. */
+const ABOVE = 'above'
+const AT_ONCE = 'group_by = ["..."]\ngroup_wait = "0s"\ngroup_interval = "0s"\n'
+const IN_GROUPS = 'group_wait = "1s"\ngroup_interval = "2s"\n'
+const GROUPS = [CONFIGURED_GROUP, PUT_GROUP]
 /** No measure of speed: what is caught up, told and committed at the end. */
 const PATIENCE = { looks: 400, everyMs: 500 }
 const VICTIMS = ['server', 'receiver', 'both'] as const
 
 export const alerts: Rig = (options) =>
   run('alerts', options, ({ random, toml }) => OneServer.start(random, toml), VICTIMS)
+
+export const treeAlerts: Rig = (options) => {
+  const start = ({ random, toml, above }: Setting): Promise<AlertScene> => ServerBelow.start(random, toml, above)
+  return run('tree-alerts', options, start, ['server', 'server', 'both'])
+}
 
 export const clusterAlerts: Rig = (options) => {
   if (natsMissing !== undefined) throw new Error(natsMissing)
@@ -61,6 +86,8 @@ export const clusterAlerts: Rig = (options) => {
 interface Setting {
   readonly random: Random
   readonly toml: string
+  /** The notifiers of a server above. */
+  readonly above: string
 }
 
 type Victim = (typeof VICTIMS)[number]
@@ -76,33 +103,33 @@ async function run(
     const port = await freePort()
     const rules = join(directory, 'rules')
     mkdirSync(rules)
-    writeFileSync(join(rules, 'chaos.yml'), ruleFile())
+    writeFileSync(join(rules, 'chaos.yml'), ruleFile(CONFIGURED_GROUP))
     const receiver = new Receiver(join(directory, 'journal'), port)
     const random = new Random(options.seed)
+    const origin = `webhook+http://127.0.0.1:${port}`
+    const urlOf = (name: string): string => `${origin}/${name}`
+    const tableOf = (name: string, keys: string): string =>
+      `[[notify]]\nname = "${name}"\nurl = "${urlOf(name)}"\n${keys}`
     const toml = `[quota]
 queued_bytes = 0
+controls_per_minute = 0
 [history]
 resolution = "0"
 metrics = ["prometheus.*", "rules.*"]
+[dial]
+allow = ["${origin}"]
 [alerts]
 builtin = false
 rules = [${JSON.stringify(join(rules, '*.yml'))}]
-[[notify]]
-name = "each"
-url = "webhook+http://127.0.0.1:${port}${EACH}"
-group_by = ["..."]
-group_wait = "0s"
-group_interval = "0s"
-[[notify]]
-name = "grouped"
-url = "webhook+http://127.0.0.1:${port}${GROUPED}"
-group_wait = "1s"
-group_interval = "2s"
-`
+${tableOf(EACH, AT_ONCE)}${tableOf(GROUPED, IN_GROUPS)}`
+    const puts = new Puts([
+      { name: PUT_EACH, url: urlOf(PUT_EACH), keys: AT_ONCE },
+      { name: PUT_GROUPED, url: urlOf(PUT_GROUPED), keys: IN_GROUPS },
+    ])
     await receiver.start()
     try {
-      const scene = await start({ random: new Random(options.seed + 1), toml })
-      return await runCourse(name, options, new Run(scene, receiver, random, victims, options))
+      const scene = await start({ random: new Random(options.seed + 1), toml, above: tableOf(ABOVE, AT_ONCE) })
+      return await runCourse(name, options, new Run({ scene, receiver, puts, random, victims, options }))
     } finally {
       await receiver.kill()
     }
@@ -111,32 +138,43 @@ group_interval = "2s"
   }
 }
 
+interface Parts {
+  readonly scene: AlertScene
+  readonly receiver: Receiver
+  readonly puts: Puts
+  readonly random: Random
+  readonly victims: readonly Victim[]
+  readonly options: RigOptions
+}
+
 class Run {
   readonly #scene: AlertScene
   readonly #receiver: Receiver
+  readonly #puts: Puts
   readonly #random: Random
   readonly #victims: readonly Victim[]
   readonly #options: RigOptions
   readonly #consumer: AlertConsumer
-  readonly #levels: Levels
   readonly #kills = new Tally(VICTIMS)
+  #levels!: Levels
   #consuming: Promise<unknown> = Promise.resolve()
   #feeding: Promise<unknown> = Promise.resolve()
+  #putting: Promise<unknown> = Promise.resolve()
   #isFed = false
   #failed: Error | undefined
   #done = 0
   #token = ''
+  /** At the server above. */
+  #tokenAbove = ''
 
-  constructor(scene: AlertScene, receiver: Receiver, random: Random, victims: readonly Victim[], options: RigOptions) {
+  constructor({ scene, receiver, puts, random, victims, options }: Parts) {
     this.#scene = scene
     this.#receiver = receiver
+    this.#puts = puts
     this.#random = random
     this.#victims = victims
     this.#options = options
     this.#consumer = new AlertConsumer(USER, new Random(options.seed + 2))
-    const startMs = Math.ceil((Date.now() + BEGIN_MS) / 500) * 500
-    const aheadMs = options.count < FEW_KILLS ? AHEAD_OF_FEW_MS : AHEAD_MS
-    this.#levels = new Levels(new Random(options.seed + 3), SERIES, startMs, aheadMs)
   }
 
   get moment(): string {
@@ -156,8 +194,11 @@ class Run {
     const begunMs = Date.now()
     await this.#begin()
     for (; this.#done < count; this.#done++) {
+      // At a random moment, while something is put, or while a notification is under way.
+      const isPutting = this.#random.below(2) === 0
       await this.#live()
-      await this.#strike(this.#random.pick(this.#victims))
+      if (!isPutting) await this.#untilNotified()
+      await this.#strike(this.#random.pick(this.#victims), isPutting)
       this.#check()
       if (this.#done % 20 === 19)
         say(
@@ -169,17 +210,34 @@ class Run {
   }
 
   async #begin(): Promise<void> {
-    const { peer, channel } = await loggedIn(this.#scene.listener.port)
-    const seat = new Seat(peer, channel)
+    const { listener, above } = this.#scene
+    const { seat, token } = await this.#admin(listener)
+    this.#token = token
     const publisher = await tokenOfPublisher(seat, 'prometheus.*')
-    this.#token = await tokenFor(seat, 'admin', '')
-    peer.destroy()
-    await this.#consumer.begin(this.#scene.listener)
-    this.#consuming = this.#consumer.run(() => this.#scene.listener)
+    seat.peer.destroy()
+    await this.#puts.begin(listener, USER)
+    await this.#consumer.begin((above ?? this.#scene).listener, above?.producer)
+    if (above !== undefined) {
+      await above.untilBound()
+      const admin = await this.#admin(above.listener)
+      this.#tokenAbove = admin.token
+      admin.seat.peer.destroy()
+    }
+    this.#consuming = this.#consumer.run(() => (above ?? this.#scene).listener)
+    const startMs = Math.ceil((Date.now() + BEGIN_MS) / 500) * 500
+    const aheadMs = this.#options.count < FEW_KILLS ? AHEAD_OF_FEW_MS : AHEAD_MS
+    this.#levels = new Levels(new Random(this.#options.seed + 3), SERIES, startMs, aheadMs)
     this.#feeding = this.#feed(publisher).catch((error: Error) => {
       this.#failed = error
     })
-    await until('something has fired', () => this.#told(EACH).length > 0)
+    const first = above === undefined ? EACH : ABOVE
+    await until('something has fired', () => this.#told(first).length > 0)
+  }
+
+  async #admin({ port }: Listener): Promise<{ readonly seat: Seat; readonly token: string }> {
+    const { peer, channel } = await loggedIn(port)
+    const seat = new Seat(peer, channel)
+    return { seat, token: await tokenFor(seat, 'admin', '') }
   }
 
   async #feed(token: string): Promise<void> {
@@ -189,28 +247,42 @@ class Run {
     }
   }
 
-  /** A life takes data before it ends, at a random moment, or while a notification is under way. */
+  /** A life takes data before it ends. */
   async #live(): Promise<void> {
     const { given } = this.#levels
     await until('data are handed over', () => this.#levels.given > given || this.#failed !== undefined)
     await setTimeout(this.#random.below(MOST_LIFE_MS))
-    if (this.#random.below(2) === 0) return
+  }
+
+  async #untilNotified(): Promise<void> {
     const { journalBytes } = this.#receiver
     for (let look = 0; look < UNDER_WAY_LOOKS && this.#receiver.journalBytes === journalBytes; look++)
       await setTimeout(2)
     await setTimeout(this.#random.below(MOST_UNDER_WAY_MS))
   }
 
-  async #strike(victim: Victim): Promise<void> {
+  async #strike(victim: Victim, isPutting = false): Promise<void> {
     this.#kills.add(victim)
+    const before = isPutting ? (): Promise<void> => this.#beginToPut() : undefined
     const receiverDies = async (): Promise<void> => {
+      if (victim === 'receiver') await before?.()
       await this.#receiver.kill()
       await setTimeout(this.#random.below(MOST_AWAY_MS))
       await this.#receiver.start()
     }
-    if (victim === 'server') await this.#scene.strike()
+    if (victim === 'server') await this.#scene.strike(before)
     else if (victim === 'receiver') await receiverDies()
-    else await Promise.all([this.#scene.strike(), receiverDies()])
+    else await Promise.all([this.#scene.strike(before), receiverDies()])
+    if (victim !== 'receiver') this.#puts.leave()
+    await this.#putting
+    await this.#puts.check(() => this.#scene.listener)
+  }
+
+  async #beginToPut(): Promise<void> {
+    this.#putting = this.#puts.next(this.#scene.listener)
+    // It is awaited later.
+    this.#putting.catch(() => {})
+    await setTimeout(this.#random.below(MOST_PUTTING_MS))
   }
 
   #check(): void {
@@ -235,46 +307,71 @@ class Run {
     this.#consumer.isCommitting = true
     await until(
       'everything was evaluated',
-      async () => ((await this.#ticks()).at(-1) ?? 0) > endMs + ENDED_MS,
+      async () => (await this.#evaluated()).every(({ ticksMs }) => (ticksMs.at(-1) ?? 0) > endMs + ENDED_MS),
       PATIENCE,
     )
+    const { above } = this.#scene
+    if (above !== undefined)
+      await until(
+        'everything is known above',
+        async () => {
+          const text = `${PUT_GROUP.tick}{producer="${above.producer}"}`
+          const [series] = await this.#ask(() => above.url, this.#tokenAbove, text)
+          return Number(series?.value[1]) * 1_000 > endMs + ENDED_MS
+        },
+        PATIENCE,
+      )
     // Once more, so that what was not committed, or is told twice, comes again.
     await this.#strike('both')
-    await until('everything is told', async () => this.#isTold(await this.#ticks()), PATIENCE)
+    await until('everything is told', async () => this.#isTold(await this.#evaluated()), PATIENCE)
     this.#check()
   }
 
-  #isTold(ticksMs: readonly number[]): boolean {
-    const { transitions } = modelOf(this.#levels, ticksMs)
+  #isTold(evaluated: readonly Evaluated[]): boolean {
+    const { transitions } = modelOf(this.#levels, evaluated)
     const all = [...transitions.values()].flat()
-    const journal = this.#told(GROUPED)
-    const last = new Map<string, string>()
-    for (const { body } of journal)
-      for (const { labels, status } of (JSON.parse(body) as Json).alerts)
-        last.set(`${labels.alertname} ${labels.n}`, status)
+    const told = all.filter(({ firedMs }) => firedMs > 0).length
     return (
       this.#consumer.reported.length >= all.length &&
-      withoutRepeats(this.#told(EACH)).journal.length >= all.filter(({ firedMs }) => firedMs > 0).length &&
-      [...last.values()].every((status) => status === 'resolved')
+      [EACH, PUT_EACH].every((name) => withoutRepeats(this.#told(name)).journal.length >= told) &&
+      [GROUPED, PUT_GROUPED, ABOVE].every((name) => this.#haveAllEnded(name))
     )
   }
 
-  #told(path: string): Received[] {
-    return this.#receiver.received().filter((received) => received.path === path)
+  /** Whether everything that was told to fire has ended, as far as the receiver knows. */
+  #haveAllEnded(name: string): boolean {
+    const last = new Map<string, string>()
+    for (const { body } of this.#told(name))
+      for (const { fingerprint, status } of (JSON.parse(body) as Json).alerts) last.set(fingerprint, status)
+    return [...last.values()].every((status) => status === 'resolved')
+  }
+
+  #told(name: string): Received[] {
+    return this.#receiver.received().filter(({ path }) => path === `/${name}`)
   }
 
   async #judged(begunMs: number): Promise<Totals> {
-    const ticksMs = await this.#ticks()
-    for (const [at, tickMs] of ticksMs.entries())
-      if (at > 0 && tickMs - (ticksMs[at - 1] ?? 0) !== INTERVAL_MS)
-        throw new Error(`no evaluation is between ${ticksMs[at - 1]} and ${tickMs}`)
-    const modelled = modelOf(this.#levels, ticksMs)
+    const evaluated = await this.#evaluated()
+    for (const { ticksMs, group } of evaluated)
+      for (const [at, tickMs] of ticksMs.entries())
+        if (at > 0 && tickMs - (ticksMs[at - 1] ?? 0) !== INTERVAL_MS)
+          throw new Error(`no evaluation of ${group.name} is between ${ticksMs[at - 1]} and ${tickMs}`)
+    const modelled = modelOf(this.#levels, evaluated)
     const judge = new AlertsJudge(modelled)
     judge.values(this.#consumer.reported)
-    const [each, grouped] = [withoutRepeats(this.#told(EACH)), withoutRepeats(this.#told(GROUPED))]
-    judge.each(each.journal)
-    judge.grouped(grouped.journal)
-    judge.history(await this.#alertsOfHistory())
+    const once = (name: string): Journal => withoutRepeats(this.#told(name))
+    const [each, grouped, putEach, putGrouped] = [once(EACH), once(GROUPED), once(PUT_EACH), once(PUT_GROUPED)]
+    const above = once(ABOVE)
+    for (const { journal } of [each, putEach]) judge.each(journal)
+    for (const { journal } of [grouped, putGrouped]) judge.grouped(journal)
+    judge.signed([...this.#told(PUT_EACH), ...this.#told(PUT_GROUPED)], this.#puts.secrets)
+    judge.history('the history', await this.#alertsOfHistory(() => this.#scene.url, this.#token))
+    const { above: server } = this.#scene
+    if (server !== undefined) {
+      judge.above(above.journal)
+      const kept = await this.#alertsOfHistory(() => server.url, this.#tokenAbove, server.producer)
+      judge.history('the history above', kept)
+    }
     const { lost, twice, unexpected, examples } = judge.faults
     if (lost + twice + unexpected > 0)
       throw new Error(`${lost} lost, ${twice} twice, ${unexpected} unexpected: ${examples.join('; ')}`)
@@ -284,19 +381,29 @@ class Run {
       lost,
       unexpected,
       reused: twice,
-      evaluations: ticksMs.length,
+      evaluations: evaluated.reduce((sum, { ticksMs }) => sum + ticksMs.length, 0),
       transitions: all.length,
       'values sent again': this.#consumer.again,
-      notifications: each.journal.length,
-      'notifications of groups': grouped.journal.length,
-      'notifications sent again': each.repeats + grouped.repeats,
+      notifications: each.journal.length + putEach.journal.length,
+      'notifications of groups': grouped.journal.length + putGrouped.journal.length,
+      ...(this.#scene.above !== undefined && { 'notifications above': above.journal.length }),
+      'notifications sent again': [each, grouped, putEach, putGrouped, above].reduce(
+        (sum, one) => sum + one.repeats,
+        0,
+      ),
+      ...this.#puts.totals,
       seconds: Math.round((Date.now() - begunMs) / 1_000),
     }
   }
 
-  /** The times of all evaluations, which each has recorded itself. */
-  async #ticks(): Promise<readonly number[]> {
-    const [series] = await this.#query(`${TICK}[1d]`)
+  /** The times of all evaluations of each group. */
+  #evaluated(): Promise<readonly Evaluated[]> {
+    return Promise.all(GROUPS.map(async (group) => ({ group, ticksMs: await this.#ticks(group) })))
+  }
+
+  /** Which each evaluation has recorded itself. */
+  async #ticks({ tick }: ModelGroup): Promise<readonly number[]> {
+    const [series] = await this.#query(`${tick}[1d]`)
     return (series?.values ?? []).map(([seconds, value]: [number, string]) => {
       const timeMs = Math.round(seconds * 1_000)
       if (Math.round(Number(value) * 1_000) !== timeMs) throw new Error(`the evaluation at ${timeMs} says ${value}`)
@@ -304,8 +411,16 @@ class Run {
     })
   }
 
-  async #alertsOfHistory(): Promise<ReadonlyMap<string, readonly number[]>> {
-    const found = await this.#query('ALERTS[1d]')
+  /**
+   * The times of the samples of ALERTS, by rule, series and state. `producer`: of that server below, without the alerts that there are of
+   * them above.
+   */
+  async #alertsOfHistory(
+    url: () => string,
+    token: string,
+    producer = '',
+  ): Promise<ReadonlyMap<string, readonly number[]>> {
+    const found = await this.#ask(url, token, `ALERTS{producer="${producer}", alertname!="Below"}[1d]`)
     return new Map(
       found.map(({ metric: { alertname, n, alertstate }, values }: Json) => [
         `${alertname} ${n} ${alertstate}`,
@@ -314,14 +429,18 @@ class Run {
     )
   }
 
-  async #query(text: string): Promise<Json[]> {
-    const headers = { authorization: `Bearer ${this.#token}` }
+  #query(text: string): Promise<Json[]> {
+    return this.#ask(() => this.#scene.url, this.#token, text)
+  }
+
+  async #ask(url: () => string, token: string, text: string): Promise<Json[]> {
+    const headers = { authorization: `Bearer ${token}` }
     let found: Json
     await until(
       'the history answers',
       async () => {
         // A node that has just been started does not listen yet.
-        const answer = await fetch(`${this.#scene.url}/api/v1/query?query=${encodeURIComponent(text)}`, {
+        const answer = await fetch(`${url()}/api/v1/query?query=${encodeURIComponent(text)}`, {
           headers,
         }).catch(() => undefined)
         found = answer?.ok === true ? await answer.json() : undefined

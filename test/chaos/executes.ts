@@ -10,6 +10,7 @@ import { KilledServer } from '../rig/killed-server/killed-server.ts'
 import { until } from '../rig/patience.ts'
 import { type Rig, type RigOptions, runCourse, type Totals } from '../rig/rig.ts'
 import { Link, type User } from '../rig/world/link.ts'
+import { text } from '../rig/world/link-controls.ts'
 import { args, command } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { Random } from '../support/random.ts'
@@ -19,7 +20,6 @@ import {
   MOST_SLEEP_MS,
   randomSleep,
   recordedNames,
-  text,
   WRITE,
   writingTables,
   writtenIn,

@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import type { Rig, Totals } from '../rig/rig.ts'
-import { alerts, clusterAlerts } from './alerts.ts'
+import { alerts, clusterAlerts, treeAlerts } from './alerts.ts'
 import { clusterApprovals, treeApprovals } from './approval-steps.ts'
 import { approvals } from './approvals.ts'
 import { cluster, failovers, natsCuts } from './cluster.ts'
@@ -66,6 +66,11 @@ const RIGS: Readonly<Record<string, Entry>> = {
     rig: alerts,
     of: 'SIGKILLs of a server that evaluates rules, of the receiver of its notifications, and of both',
     short: 12,
+  },
+  'tree-alerts': {
+    rig: treeAlerts,
+    of: 'SIGKILLs of a server that evaluates rules, of the one above that tells of its alerts, and of both',
+    short: 4,
   },
   drains: { rig: drains, of: 'SIGKILLs of a server with a drain, and of its destinations', short: 3 },
   tree: {

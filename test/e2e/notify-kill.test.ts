@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
 import { str, type, u64 } from '../support/bytes.ts'
 import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/free-port.ts'
 import { decoded, type Json } from '../support/records.ts'
 import { ServerProcess } from '../support/server-process.ts'
 
@@ -66,7 +67,9 @@ async function receive(port = 0): Promise<number> {
 
 it('what was stored before a kill is told after it, with the same key, and once', async () => {
   status = 503
-  const port = await receive()
+  // It comes back to it.
+  const port = await freePort()
+  await receive(port)
   const killed = new ServerProcess(
     '[alerts]\nbuiltin = false\nrules = ["*.rules.yml"]\n' +
       `[[notify]]\nname = "pager"\nurl = "webhook+http://127.0.0.1:${port}/hook"\ngroup_wait = "0s"\ngroup_interval = "0s"\n`,

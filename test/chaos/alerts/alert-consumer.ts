@@ -32,12 +32,13 @@ export class AlertConsumer {
     this.#random = random
   }
 
-  /** Binds the metric; to be done before anything is killed. */
-  async begin(listener: Listener): Promise<void> {
+  /** Binds the metric, of a server below if that is named; to be done before anything is killed. */
+  async begin(listener: Listener, producer = ''): Promise<void> {
+    const list = producer === '' ? args() : args(['producer', type.string, str(producer)])
     const link = await Link.open(listener, this.#user)
     const channel = await link?.ok((seq) => command.defChannel(seq, '', args(['name', type.string, str(CHANNEL)])))
     await link?.ok((seq) => command.setChannel(seq, channel ?? 0))
-    const id = await link?.ok((seq) => command.collect(seq, 'alert'))
+    const id = await link?.ok((seq) => command.collect(seq, 'alert', list))
     const bound = await link?.ok((seq) => command.subscribe(seq, id ?? 0, channel ?? 0))
     if (bound === undefined) throw new Error('the consumer could not bind the metric `alert`')
     link?.close()
@@ -90,7 +91,8 @@ export class AlertConsumer {
   isCommitting = false
 }
 
-function reportedOf(alert: string, { state, since, fired, ended, sequence }: Json): Reported {
+function reportedOf(alert: string, { state, since, fired, ended, group, sequence }: Json): Reported {
   const ms = (microseconds: unknown): number => Number(microseconds) / MICROSECONDS
-  return { alert, state, sinceMs: ms(since), firedMs: ms(fired), endedMs: ms(ended), sequence: Number(sequence) }
+  const times = { sinceMs: ms(since), firedMs: ms(fired), endedMs: ms(ended) }
+  return { alert, state, ...times, group: String(group), sequence: Number(sequence) }
 }

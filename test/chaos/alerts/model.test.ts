@@ -1,11 +1,12 @@
 /** The model of the rig, by hand: what it says of a few seconds. */
 import { expect, test } from 'vitest'
-import { modelOf } from './model.ts'
+import { CONFIGURED_GROUP, modelOf } from './model.ts'
 
 /** The values at 1,000 ms, 2,000 ms and so on. */
 function modelled(...values: (number | undefined)[]) {
-  const ticks = values.map((_, index) => (index + 1) * 1_000)
-  const { transitions, alerts } = modelOf({ count: 1, at: (_series, timeMs) => values[timeMs / 1_000 - 1] }, ticks)
+  const ticksMs = values.map((_, index) => (index + 1) * 1_000)
+  const levels = { count: 1, at: (_series: number, timeMs: number) => values[timeMs / 1_000 - 1] }
+  const { transitions, alerts } = modelOf(levels, [{ group: CONFIGURED_GROUP, ticksMs }])
   const shown = (name: string): string[] =>
     (transitions.get(`${name} 0`) ?? []).map(
       ({ state, sinceMs, firedMs, endedMs }) => `${state} ${sinceMs} ${firedMs} ${endedMs}`,

@@ -24,14 +24,25 @@ const LEVEL_RULES: readonly LevelRule[] = [
 export const INTERVAL_MS = 1_000
 /** When nothing is above anything any more, all alerts have ended after this time. */
 export const ENDED_MS = 5_000
-/** What a rule records: the time of each evaluation, as its value. */
-export const TICK = 'tick'
+
+/** A group with all of these rules. */
+export interface ModelGroup {
+  readonly name: string
+  /** Before the names of its alerts. */
+  readonly prefix: string
+  /** What a rule records: the time of each evaluation, as its value. */
+  readonly tick: string
+}
+
+/** The one of the configuration, and the one that a user puts. */
+export const CONFIGURED_GROUP: ModelGroup = { name: 'chaos', prefix: '', tick: 'tick' }
+export const PUT_GROUP: ModelGroup = { name: 'put', prefix: 'Put', tick: 'put_tick' }
 
 /** The rules of the model, for a server. */
-export function ruleFile(): string {
+export function ruleFile({ name: group, prefix, tick }: ModelGroup): string {
   const rules = LEVEL_RULES.map(({ name, above, forMs, keepMs, below }) =>
     [
-      `      - alert: ${name}`,
+      `      - alert: ${prefix}${name}`,
       `        expr: ${LEVEL} > ${above}`,
       `        for: ${forMs}ms`,
       `        keep_firing_for: ${keepMs}ms`,
@@ -39,8 +50,8 @@ export function ruleFile(): string {
       `        annotations: { summary: '${name} {{ $labels.n }}' }`,
     ].join('\n'),
   )
-  const group = `  - name: chaos\n    interval: ${INTERVAL_MS}ms\n    rules:\n      - record: ${TICK}\n        expr: time()\n`
-  return `groups:\n${group}${rules.join('\n')}\n`
+  const head = `  - name: ${group}\n    interval: ${INTERVAL_MS}ms\n    rules:\n      - record: ${tick}\n        expr: time()\n`
+  return `groups:\n${head}${rules.join('\n')}\n`
 }
 
 export type AlertState = 'pending' | 'firing' | 'inactive'
@@ -67,13 +78,27 @@ export interface Modelled {
   readonly alerts: ReadonlyMap<string, readonly number[]>
 }
 
-/** What follows from evaluations at these times, ascending. */
-export function modelOf(levels: Pick<Levels, 'at' | 'count'>, ticksMs: readonly number[]): Modelled {
-  const transitions = new Map<string, ModelTransition[]>()
-  const alerts = new Map<string, number[]>()
+/** The times of the evaluations of a group, ascending. */
+export interface Evaluated {
+  readonly group: ModelGroup
+  readonly ticksMs: readonly number[]
+}
+
+/** What follows from evaluations of these groups. */
+export function modelOf(levels: Pick<Levels, 'at' | 'count'>, groups: readonly Evaluated[]): Modelled {
+  const modelled = { transitions: new Map<string, ModelTransition[]>(), alerts: new Map<string, number[]>() }
+  for (const evaluated of groups) addGroup(modelled, levels, evaluated)
+  return modelled
+}
+
+function addGroup(
+  { transitions, alerts }: { transitions: Map<string, ModelTransition[]>; alerts: Map<string, number[]> },
+  levels: Pick<Levels, 'at' | 'count'>,
+  { group, ticksMs }: Evaluated,
+): void {
   for (const rule of LEVEL_RULES)
     for (let n = 0; n < levels.count; n++) {
-      const name = `${rule.name} ${n}`
+      const name = `${group.prefix}${rule.name} ${n}`
       const own: ModelTransition[] = []
       transitions.set(name, own)
       let active: Active | undefined
@@ -84,7 +109,6 @@ export function modelOf(levels: Pick<Levels, 'at' | 'count'>, ticksMs: readonly 
         alerts.set(shown, [...(alerts.get(shown) ?? []), tickMs])
       }
     }
-  return { transitions, alerts }
 }
 
 function follow(

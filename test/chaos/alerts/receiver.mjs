@@ -22,7 +22,8 @@ createServer(async (request, response) => {
     return
   }
   const body = Buffer.concat(parts).toString()
-  writeSync(file, `${JSON.stringify({ path: request.url, key: request.headers['idempotency-key'], body })}\n`)
+  const { 'idempotency-key': key, 'webhook-timestamp': time, 'webhook-signature': signature } = request.headers
+  writeSync(file, `${JSON.stringify({ path: request.url, key, time, signature, body })}\n`)
   fdatasyncSync(file)
   setTimeout(() => response.writeHead(200).end('written'), Math.random() * MOST_DELAY_MS)
 }).listen(Number(port), '127.0.0.1', () => console.log('listening'))

@@ -8,6 +8,9 @@ const PROGRAM = new URL('./receiver.mjs', import.meta.url).pathname
 export interface Received {
   readonly path: string
   readonly key: string
+  readonly time: string
+  /** Undefined if it is not signed. */
+  readonly signature?: string
   readonly body: string
 }
 

@@ -3,9 +3,10 @@ import { setTimeout } from 'node:timers/promises'
 import { until } from '../../rig/patience.ts'
 import type { Tally, Totals } from '../../rig/rig.ts'
 import { Link, type Listener, type User } from '../../rig/world/link.ts'
+import { type Argument, administer, text } from '../../rig/world/link-controls.ts'
 import { args, command } from '../../support/bytes.ts'
 import { decoded, type Json } from '../../support/records.ts'
-import { type Argument, auditOf, recordedNames, text, WRITE, writtenIn } from './writing.ts'
+import { auditOf, recordedNames, WRITE, writtenIn } from './writing.ts'
 
 const [INVALID_ARGUMENT, NO_SUCH_CONTROL, BUSY] = [6, 10, 13]
 const PASSWORD = 'correct horse battery staple'
@@ -223,22 +224,4 @@ export class Calls {
 
 function begunIn(written: Tally, calls: readonly Call[]): number {
   return calls.filter(({ name }) => written.of(`begin ${name}`) > 0).length
-}
-
-/** Runs controls as an admin, one after the other. Throws if one does not come to ok. */
-export async function administer(
-  listener: Listener,
-  admin: User,
-  controls: readonly (readonly [string, ...Argument[]])[],
-): Promise<void> {
-  const link = await Link.open(listener, admin)
-  if (link === undefined) throw new Error('the server is gone')
-  const results: Json[] = []
-  link.onMessage = (message) => {
-    if (message.kind === 'value') results.push(decoded(message))
-  }
-  for (const [name, ...list] of controls) await link.ok((seq) => command.execute(seq, name, args(...list)))
-  await until('the users and rules are there', () => results.length === controls.length, ANSWER)
-  for (const { outcome, detail } of results) if (outcome !== 'ok') throw new Error(`it was not set up: ${detail}`)
-  link.close()
 }

@@ -3,13 +3,13 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { KilledServer } from '../../rig/killed-server/killed-server.ts'
 import type { Listener, User } from '../../rig/world/link.ts'
+import { type Argument, administer, text } from '../../rig/world/link-controls.ts'
 import { freePort } from '../../support/free-port.ts'
 import type { Random } from '../../support/random.ts'
 import { PASSWORD } from '../../support/server-process.ts'
 import { type ChaosNode, Nodes } from '../cluster/nodes.ts'
 import { leaderOfAll } from '../cluster/probe.ts'
-import { administer } from './calls.ts'
-import { type Argument, text, WRITE, writingTables } from './writing.ts'
+import { WRITE, writingTables } from './writing.ts'
 
 const ADMIN: User = { name: 'admin', secret: PASSWORD, keys: undefined }
 /** The login of the server above, at the one below. */

@@ -6,7 +6,6 @@ import { existsSync, readFileSync } from 'node:fs'
 import { verifyAudit } from '../../../server/kernel/accounts/audit/verify.ts'
 import { withAuditFile } from '../../../storage/sqlite/audit-file.ts'
 import { Tally } from '../../rig/rig.ts'
-import { str, type } from '../../support/bytes.ts'
 import type { Random } from '../../support/random.ts'
 import type { Json } from '../../support/records.ts'
 
@@ -14,9 +13,6 @@ import type { Json } from '../../support/records.ts'
 export const WRITE = 'exec.write'
 /** How long it runs at most, beyond what writing takes. */
 export const MOST_SLEEP_MS = 40
-
-export type Argument = readonly [string, number, Uint8Array]
-export const text = (name: string, value: string): Argument => [name, type.string, str(value)]
 
 /**
  * The table of the program, and of a tenant that may EXECUTE as often as the rig does. What the operator writes in the argument of
