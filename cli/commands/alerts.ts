@@ -64,7 +64,7 @@ export function addRulesList(rules: Command, cli: Cli): void {
   const listing: Listing = {
     none: 'the server evaluates no rules',
     toText: (records, width) => {
-      const heads = ['group', 'rule', 'type', 'state', 'health', 'every', 'took', 'error']
+      const heads = ['group', 'rule', 'type', 'state', 'health', 'every', 'took', 'file', 'error']
       return formatTable(
         heads.map((head) => ({ head })),
         records.map(ruleRow),
@@ -97,6 +97,8 @@ function ruleRow(record: AnswerRecord): readonly string[] {
     fieldText(record, 'health'),
     formatDuration(fieldNumber(record, 'interval') / MS_US),
     `${Math.round(fieldNumber(record, 'took') / MS_US)} ms`,
+    // No two files have the same last part.
+    fieldText(record, 'file').replace(/^.*\//, ''),
     fieldText(record, 'problem'),
   ]
 }

@@ -28,6 +28,7 @@ const alert = (number: number, host: string, rest: readonly Field[] = []): reado
 ]
 const rule = (number: number, name: string, rest: readonly Field[]): readonly Field[] => [
   uint32('rule', number),
+  string('file', number === 1 ? '/etc/cinnabar/rules/pools.yml' : 'put:pools.yml'),
   string('group', 'pools'),
   string('name', name),
   uint64('interval', 15_000_000n),
@@ -163,8 +164,8 @@ it('lists rules with their health', async () => {
   const some = answers({ 'producer.rules': () => ({ followedBy: [{ answer: list(...rules) }] }) })
   const { lines, code } = await listed(some, 'rules', 'list')
   expect(code).toBe(0)
-  expect(lines).toMatch(/pools +a:b +recording +ok +15 s +2 ms/)
-  expect(lines).toMatch(/pools +Same +alerting +pending +err +15 s +2 ms +vector contains metrics/)
+  expect(lines).toMatch(/pools +a:b +recording +ok +15 s +2 ms +pools\.yml$/m)
+  expect(lines).toMatch(/pools +Same +alerting +pending +err +15 s +2 ms +put:pools\.yml +vector contains metrics/)
   const none = answers({ 'producer.rules': () => ({ followedBy: [{ answer: list() }] }) })
   expect(await listed(none, 'rules', 'list')).toEqual({ code: 0, lines: '', err: 'the server evaluates no rules' })
 })
