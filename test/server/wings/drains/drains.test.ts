@@ -424,7 +424,7 @@ describe('a reload', () => {
 })
 
 describe('the channel of a drain', () => {
-  it('ends with its user, and nothing is sent any more', async () => {
+  it('ends with its user, and nothing is sent any more, which it says', async () => {
     const seat = await start()
     await done(seat, 'user.remove', { user: 'drain:d' })
     push('a', 1)
@@ -434,6 +434,11 @@ describe('the channel of a drain', () => {
     }
     expect(destination.requests).toEqual([])
     expect(await ledger(seat)).toBeUndefined()
+    const sensors = decoded(await seat.query('producer.sensors')) as { name: string }[]
+    expect(sensors.find(({ name }) => name === 'drain/d')).toMatchObject({
+      state: 'failed',
+      detail: expect.stringContaining('its channel was removed: it is made anew at the next start'),
+    })
   })
 
   it('belongs to a user of its own, is found again after a restart, and binds what the configuration names', async () => {
