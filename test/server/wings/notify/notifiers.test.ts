@@ -59,8 +59,8 @@ class Channel {
 let clock: FakeClock
 let channels: Map<string, Channel>
 let done: string[]
-/** Holds up what is done with a user. */
-let gates: Map<string, Promise<void>>
+/** Holds up the ends of users. */
+let gate: Promise<void> | undefined
 let work: (steps: Steps<unknown>) => unknown
 let notifiers: Notifiers
 
@@ -68,12 +68,11 @@ beforeEach(() => {
   clock = new FakeClock()
   channels = new Map()
   done = []
-  gates = new Map()
+  gate = undefined
   work = finish
   const delivery = {
     async channelOf({ tenant, name }: { readonly tenant: string; readonly name: string }) {
       const key = `${tenant}/${name}`
-      await gates.get(key)
       const channel = channels.get(key) ?? new Channel()
       channels.set(key, channel)
       done.push(`begin ${key}`)
@@ -85,7 +84,7 @@ beforeEach(() => {
         .filter((user) => !isWanted(user)),
     async endOwn({ tenant, name }: { readonly tenant: string; readonly name: string }) {
       const key = `${tenant}/${name}`
-      await gates.get(key)
+      await gate
       channels.get(key)?.become('deleted')
       if (channels.delete(key)) done.push(`end ${key}`)
     },
@@ -143,12 +142,9 @@ const failure: NotifiedAlert = {
 it('one that is put again while that of its name ends has a channel of its own, and keeps it', async () => {
   await notifiers.follow([put('pager')])
   let open = (): void => {}
-  gates.set(
-    CHANNEL,
-    new Promise((resolve) => {
-      open = resolve
-    }),
-  )
+  gate = new Promise((resolve) => {
+    open = resolve
+  })
   const changes = [notifiers.follow([]), notifiers.follow([put('pager')])]
   for (let turns = 0; turns < 5; turns++) await turn()
   open()
