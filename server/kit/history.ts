@@ -39,10 +39,10 @@ export interface RememberedSeries {
 /** What is remembered of a selection that is asked for again and again, as it was when that was asked for, and maybe later. */
 export interface CurrentSelection {
   /**
-   * The series that the reader may read, each as the rules are then; no two have the same name and labels. Undefined if they are not there
-   * any more, and have to be selected.
+   * The series that the reader may read, each as the rules are then; no two have the same name and labels. A step may end without one.
+   * Undefined if they are not there any more, and have to be selected.
    */
-  series(): Generator<Omit<RememberedSeries, 'mayRead'>, void, void> | undefined
+  series(): Generator<Omit<RememberedSeries, 'mayRead'> | undefined, void, void> | undefined
 }
 
 /** What is known of a metric that has series. */

@@ -25,40 +25,39 @@ export interface FollowingParts {
   /** The tenant of now; undefined if there is none. */
   readonly tenant: () => FollowedTenant | undefined
   readonly changes: Pick<NameChanges, 'now' | 'haveChanged' | 'removals'>
-  /** The places of what is selected now; undefined if they are not known. */
-  readonly places: (tenant: number) => Float64Array | undefined
-}
-
-interface Series {
-  readonly places: Float64Array
-  /** Their numbers. */
-  readonly numbers: Uint32Array
 }
 
 /** To be made in the state in which the selection is read. */
 export class FollowedSelection implements HistoryFollowing {
   readonly #parts: FollowingParts
   readonly #names: readonly string[] | undefined
-  readonly #tenant: FollowedTenant | undefined
+  /** The number of the tenant, and not what is in memory of it: one that was removed is not kept. */
+  readonly #tenant: number | undefined
   readonly #removals: number
   /** What is known is of this state. */
   #then: number
   #rows: number
-  #series: Series | undefined
+  /** Of its series; undefined until they are found. */
+  #places: Float64Array | undefined
 
   constructor(parts: FollowingParts) {
     this.#parts = parts
     this.#names = namesWanted(parts.matchers)
-    this.#tenant = parts.tenant()
+    const tenant = parts.tenant()
+    this.#tenant = tenant?.id
     this.#removals = parts.changes.removals
     this.#then = parts.changes.now
-    this.#rows = this.#tenant?.head.rows ?? 0
+    this.#rows = tenant?.head.rows ?? 0
+  }
+
+  found(places: Float64Array): void {
+    this.#places = places
   }
 
   news(): HistoryNews | undefined {
     const { changes, tenant: tenantNow } = this.#parts
     const tenant = tenantNow()
-    if (tenant !== this.#tenant || changes.removals !== this.#removals) return undefined
+    if (tenant?.id !== this.#tenant || changes.removals !== this.#removals) return undefined
     if (tenant === undefined) return NO_NEWS
     const { now } = changes
     if (now !== this.#then && changes.haveChanged(tenant.id, this.#names, this.#then)) return undefined
@@ -67,26 +66,20 @@ export class FollowedSelection implements HistoryFollowing {
     const [from, to] = [this.#rows, head.rows]
     if (to === from) return NO_NEWS
     if ((head.firsts[0] ?? to) > from) return undefined
-    this.#series ??= this.#selected(tenant.id)
+    const places = this.#places
     const index = head.indexOf(head.blocks)
-    if (this.#series === undefined || index === undefined) return undefined
-    const { places, numbers } = this.#series
+    if (places === undefined || index === undefined) return undefined
     const found = new Found()
-    for (let at = 0; at < numbers.length; at++) {
-      const last = index.lastOf(numbers[at]!)
+    for (const place of places) {
+      const last = index.lastOf(seriesAt(place))
       if (last === undefined || last < from) continue
       const first = found.length
-      index.each(head.blocks, last, (block, row) => found.add(places[at]!, block, row), from)
+      index.each(head.blocks, last, (block, row) => found.add(place, block, row), from)
       found.reverse(first)
       if (found.length > MOST_ROWS) return undefined
     }
     this.#rows = to
     return found.news()
-  }
-
-  #selected(tenant: number): Series | undefined {
-    const places = this.#parts.places(tenant)
-    return places && { places, numbers: Uint32Array.from(places, seriesAt) }
   }
 }
 

@@ -110,8 +110,7 @@ export class HistoryQueries {
 
   /** `tenant`: that of now. */
   following(tenant: () => HistoryTenant | undefined, matchers: readonly HistoryMatcher[]): FollowedSelection {
-    const places = (id: number): Float64Array | undefined => this.#kept.find(id, matchers)?.places
-    return new FollowedSelection({ matchers, tenant, changes: this.#parts.changes, places })
+    return new FollowedSelection({ matchers, tenant, changes: this.#parts.changes })
   }
 
   losses(tenant: HistoryTenant, { fromMs, toMs }: Pick<HistoryQuery, 'fromMs' | 'toMs'>): HistoryLoss[] {
@@ -193,18 +192,23 @@ export class HistoryQueries {
 
   *#summed(
     tenant: HistoryTenant,
-    { matchers, fromMs, toMs, after }: HistoryQuery,
+    { matchers, fromMs, toMs, after, following }: HistoryQuery,
     stepMs: number,
   ): HistorySteps<HistorySamples> {
     const compiled = compileMatchers(matchers)
+    const kept = this.#kept.find(tenant.id, matchers)
     // Most rules look at few of the owners of series: of the others nothing is opened.
-    if (this.#kept.find(tenant.id, matchers)?.places.length === 0) return
+    if (kept?.places.length === 0) {
+      following?.found(kept.places)
+      return
+    }
     const blocks = [...tenant.head.blocks]
     const { goneMs } = tenant
     const selected = (reader: Reader) => this.#selected(reader, tenant, matchers, compiled)
     const open = (reader: Reader, kind: RunKind, range: MsRange) => this.#runs(reader, tenant.id, kind, range)
     yield* this.#reading(function* (reader) {
       const { places, at } = yield* selected(reader)
+      following?.found(places)
       const runs = (kind: RunKind, range: MsRange): RunReader[] => open(reader, kind, range)
       const summary = summaryOf({ fromMs, toMs }, { stepMs, goneMs, runs })
       const wanted = placesAfter(places, after)

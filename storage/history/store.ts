@@ -151,6 +151,8 @@ export interface HistoryQuery {
   readonly after?: number | undefined
   /** Whether a series with very many samples may come in several pieces, one after the other. Default false. */
   readonly inPieces?: boolean | undefined
+  /** What follows it from now on, as `following` has made it: it learns which series there are. */
+  readonly following?: HistoryFollowing | undefined
 }
 
 /** A series with its samples: ascending by time, one for each time, with stale markers. The columns belong to the caller. */
@@ -179,6 +181,8 @@ export interface HistoryNews {
 export interface HistoryFollowing {
   /** What has come since the last call, or since the beginning; undefined if the selection has to be read anew, as a new one. */
   news(): HistoryNews | undefined
+  /** Takes the places of its series, ascending, when these are found. */
+  found(places: Float64Array): void
 }
 
 /** Rollups of `ROLLUP_MS` as they are stored. */
@@ -285,8 +289,8 @@ export interface HistoryStore {
    */
   select(query: HistoryQuery): HistorySteps<HistorySamples>
   /**
-   * What comes of a selection of series from now on. To be called before the first step of a `select` of the same matchers that has
-   * `stepMs`, with nothing between the two: what that does not show is news.
+   * What comes of a selection of series from now on. To be given to a `select` of the same matchers that has `stepMs` and begins at once,
+   * with nothing between the two: what that does not show is news.
    */
   following(query: Pick<HistoryQuery, 'tenant' | 'matchers'>): HistoryFollowing
   /** The rollups that are stored. They reach up to the last day that was merged. */

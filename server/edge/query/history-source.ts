@@ -16,7 +16,7 @@ export const SAMPLES_MS = 1
 const LAST_MS = 8.64e15
 
 /** What is there at once of a selection; undefined if it has to be asked for. */
-export type CurrentReadable = (selection: RememberedSelection) => Generator<ReadableSeries, void, void> | undefined
+export type CurrentReadable = (selection: RememberedSelection) => Stream<ReadableSeries> | undefined
 
 export type SelectReadable = (selection: RememberedSelection) => AsyncGenerator<readonly ReadableSeries[], void, void>
 

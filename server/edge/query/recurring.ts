@@ -15,6 +15,8 @@ import { runQuery, settledOrOver } from './run.ts'
 /** Samples, a series counting as some, beyond which nothing is asked for before its turn: what was asked for waits in memory. */
 const MOST_AHEAD = 8_192
 const SAMPLES_OF_SERIES = 64
+/** Selections that are asked for before their turn: a template may have many for each alert, also where none of them has a series. */
+const MOST_ASKED_AHEAD = 64
 /** Portions of one selection that are asked for: that of the server, and the first one of the tenant. */
 const PORTIONS_AHEAD = 2
 
@@ -87,6 +89,7 @@ export class HistoryRun implements RecurringRun {
     steps: (source: SeriesSource) => Generator<undefined, T, void>,
   ): Promise<T> {
     const { work, clock, section, labels } = this.#services
+    this.workedMs = 0
     const lastMs = clock.monotonicMs() + section().timeout
     if (this.#asking !== undefined) await settledOrOver(this.#asking, { clock, lastMs })
     const history = this.#history()
@@ -103,12 +106,13 @@ export class HistoryRun implements RecurringRun {
       true,
       (series) => labels.of(series),
       (selection) => {
-        const habit = this.#habit.find((one) => isSame(one, selection, timeMs))
-        asked.push(habit ?? { ...movedBy(selection, -timeMs), isRecurring: true })
+        if (asked.length < MOST_ASKED_AHEAD) {
+          const habit = this.#habit.find((one) => isSame(one, selection, timeMs))
+          asked.push(habit ?? { ...movedBy(selection, -timeMs), isRecurring: true })
+        }
         return this.#found(selection)?.current?.series()
       },
     )
-    this.workedMs = 0
     try {
       return await runQuery(steps(source), source, {
         tenant: reader.tenant,

@@ -4,15 +4,20 @@
  */
 import { ROLLUP_MS } from '../../../storage/history/store.ts'
 import { FollowedColumns } from './followed-columns.ts'
-import { ANEW, type HistorySelection, type NewsAnswer, type SelectedSamples } from './messages.ts'
+import { ANEW, type HistorySelection, type NewsAnswer, type NewsAsked, type SelectedSamples } from './messages.ts'
 
-/** Of all that is kept: selections, numbers, 64 MiB of them, and series. Then what was not asked for lately is read anew. */
+/**
+ * Of all that is kept: selections, characters of what is selected, numbers, 64 MiB of them, and series. Then what was not asked for lately
+ * is read anew.
+ */
 const MOST_SELECTIONS = 1 << 16
+const MOST_CHARACTERS = 1 << 24
 const MOST_NUMBERS = 1 << 23
 const MOST_SERIES = 1 << 18
-/** A selection with more series, or numbers, is read again each time, in portions. */
+/** A selection with more series, numbers or characters is read again each time, in portions. */
 const MOST_SERIES_OF_ONE = 4_096
 const MOST_NUMBERS_OF_ONE = 1 << 18
+const MOST_CHARACTERS_OF_ONE = 4_096
 const NUMBERS_OF_SAMPLE = 2
 /**
  * What was missed is evaluated up to an hour later. What is wanted of a time further back, as with `offset 1w`, is read each time: all that
@@ -27,8 +32,8 @@ const PORTION_SERIES = 128
 export interface FollowedServices {
   /** Reads a selection, and has it followed. */
   readonly read: (selection: HistorySelection) => AsyncGenerator<readonly SelectedSamples[], void, void>
-  /** Asks for what has come of selections. Returns false if there is no thread. */
-  readonly ask: (follows: readonly number[]) => boolean
+  /** Asks for what has come of selections, and says which are over. Returns false if there is no thread. */
+  readonly ask: (asked: Omit<NewsAsked, 'kind'>) => boolean
   readonly nowMs: () => number
 }
 
@@ -44,7 +49,7 @@ interface Followed {
 interface KnownKey {
   readonly spanMs: number
   readonly beforeMs: number
-  readonly key: string
+  readonly key: string | undefined
 }
 
 interface Asked {
@@ -63,7 +68,10 @@ export class FollowedSelections {
   readonly #asked = new Map<number, Asked>()
   /** Those that were asked for in this turn. */
   #together: number[] = []
+  /** Those that are followed no more, which the thread does not know yet. */
+  #over: number[] = []
   #last = 0
+  #characters = 0
   #numbers = 0
   #series = 0
 
@@ -72,23 +80,17 @@ export class FollowedSelections {
   }
 
   /** Whether a selection can be followed: those of windows are read each time. */
-  takes({
-    isRecurring = false,
-    isWithoutSamples = false,
-    withFamilies = false,
-    stepMs,
-    after,
-    toMs,
-  }: HistorySelection): boolean {
+  takes(selection: HistorySelection): boolean {
+    const { isRecurring = false, isWithoutSamples = false, withFamilies = false, stepMs, after, toMs } = selection
     if (!isRecurring || isWithoutSamples || withFamilies || after !== undefined || !this.#isRecent(toMs)) return false
-    return stepMs !== undefined && stepMs < ROLLUP_MS
+    return stepMs !== undefined && stepMs < ROLLUP_MS && this.#keyOf(selection) !== undefined
   }
 
   #isRecent(toMs: number): boolean {
     return this.#services.nowMs() - toMs <= MOST_BEHIND_MS
   }
 
-  /** As `HistoryReading.select`. */
+  /** As `HistoryReading.select`, of a selection that it takes. */
   async *select(selection: HistorySelection): AsyncGenerator<readonly SelectedSamples[], void, void> {
     const current = await this.current(selection)
     if (current !== undefined) {
@@ -96,13 +98,21 @@ export class FollowedSelections {
       return
     }
     const number = ++this.#last
-    let read: SelectedSamples[] | undefined = []
-    // What is there already of later times is no news.
-    for await (const portion of this.#services.read({ ...selection, toMs: LAST_MS, follow: number })) {
-      read = withPortion(read, portion)
-      yield upTo(portion, selection.toMs)
+    let isFollowed = false
+    try {
+      let read: SelectedSamples[] | undefined = []
+      // What is there already of later times is no news.
+      for await (const portion of this.#services.read({ ...selection, toMs: LAST_MS, follow: number })) {
+        read = withPortion(read, portion)
+        yield upTo(portion, selection.toMs)
+      }
+      const key = this.#keyOf(selection)
+      if (read === undefined || key === undefined) return
+      isFollowed = true
+      this.#add(key, number, new FollowedColumns(read, selection))
+    } finally {
+      if (!isFollowed) this.#end(number)
     }
-    if (read !== undefined) this.#add(this.#keyOf(selection), number, new FollowedColumns(read, selection))
   }
 
   /** What was read of a selection, with all that has come of it; undefined if it has to be read. */
@@ -110,8 +120,8 @@ export class FollowedSelections {
     // It must not end what others follow of a later time.
     if (!this.#isRecent(selection.toMs)) return undefined
     const key = this.#keyOf(selection)
-    const known = this.#followed.get(key)
-    if (known === undefined) return undefined
+    const known = key === undefined ? undefined : this.#followed.get(key)
+    if (key === undefined || known === undefined) return undefined
     // What has come may have taken the room of what is wanted of an earlier time.
     const isThere = known.columns.has(selection) && (await this.#isCurrent(known)) && known.columns.has(selection)
     if (!isThere) {
@@ -143,6 +153,8 @@ export class FollowedSelections {
     for (const { settle } of this.#asked.values()) settle(false)
     this.#asked.clear()
     this.#followed.clear()
+    this.#over = []
+    this.#characters = 0
     this.#numbers = 0
     this.#series = 0
   }
@@ -157,14 +169,25 @@ export class FollowedSelections {
     })
     this.#asked.set(number, { columns, come, settle })
     this.#together.push(number)
-    if (this.#together.length === 1) queueMicrotask(() => this.#askTogether())
+    this.#askSoon()
     return come
   }
 
-  #askTogether(): void {
-    const follows = this.#together
-    this.#together = []
-    if (!this.#services.ask(follows)) this.ended()
+  /** The thread is to forget a selection. */
+  #end(number: number): void {
+    this.#over.push(number)
+    this.#askSoon()
+  }
+
+  /** What is asked in this turn is asked together. */
+  #askSoon(): void {
+    if (this.#together.length + this.#over.length > 1) return
+    queueMicrotask(() => {
+      const [follows, over] = [this.#together, this.#over]
+      this.#together = []
+      this.#over = []
+      if (!this.#services.ask({ follows, over })) this.ended()
+    })
   }
 
   #add(key: string, number: number, columns: FollowedColumns): void {
@@ -172,6 +195,7 @@ export class FollowedSelections {
     if (before !== undefined) this.#forget(key, before)
     const followed = { number, columns, numbers: 0, isUsed: true }
     this.#followed.set(key, followed)
+    this.#characters += key.length
     this.#series += columns.seriesCount
     this.#resize(key, followed, columns.size)
   }
@@ -183,46 +207,52 @@ export class FollowedSelections {
     if (numbers > MOST_NUMBERS_OF_ONE) this.#forget(key, followed)
     for (const [oldest, each] of this.#followed) {
       if (this.#hasRoom) return
-      this.#forget(oldest, each)
-      if (each.isUsed) this.#keep(oldest, each)
+      if (each.isUsed) this.#postpone(oldest, each)
+      else this.#forget(oldest, each)
     }
   }
 
   get #hasRoom(): boolean {
-    return this.#followed.size <= MOST_SELECTIONS && this.#numbers <= MOST_NUMBERS && this.#series <= MOST_SERIES
+    if (this.#followed.size > MOST_SELECTIONS || this.#characters > MOST_CHARACTERS) return false
+    return this.#numbers <= MOST_NUMBERS && this.#series <= MOST_SERIES
   }
 
   /** It has its turn again after the others. */
-  #keep(key: string, followed: Followed): void {
+  #postpone(key: string, followed: Followed): void {
     followed.isUsed = false
+    this.#followed.delete(key)
     this.#followed.set(key, followed)
-    this.#numbers += followed.numbers
-    this.#series += followed.columns.seriesCount
   }
 
-  #keyOf({ tenant, matchers, fromMs, toMs, twoBeforeMs = toMs }: HistorySelection): string {
+  /** Undefined if it is too long to be followed. */
+  #keyOf({ tenant, matchers, fromMs, toMs, twoBeforeMs = toMs }: HistorySelection): string | undefined {
     const [spanMs, beforeMs] = [toMs - fromMs, toMs - twoBeforeMs]
     const byTenant = this.#keys.get(matchers) ?? new Map<string, KnownKey>()
     const known = byTenant.get(tenant)
     if (known?.spanMs === spanMs && known.beforeMs === beforeMs) return known.key
-    const key = `${tenant} ${spanMs} ${beforeMs} ${JSON.stringify(matchers)}`
+    const text = `${tenant} ${spanMs} ${beforeMs} ${JSON.stringify(matchers)}`
+    const key = text.length > MOST_CHARACTERS_OF_ONE ? undefined : text
     this.#keys.set(matchers, byTenant.set(tenant, { spanMs, beforeMs, key }))
     return key
   }
 
-  #forget(key: string, { numbers, columns }: Followed): void {
+  #forget(key: string, { number, numbers, columns }: Followed): void {
     if (!this.#followed.delete(key)) return
+    this.#characters -= key.length
     this.#numbers -= numbers
     this.#series -= columns.seriesCount
+    this.#end(number)
   }
 }
 
-/** What a portion has up to a time. */
+/** What a portion has up to a time; a series that begins later is not there. */
 function upTo(portion: readonly SelectedSamples[], toMs: number): readonly SelectedSamples[] {
-  return portion.map((one) => {
-    const { times, values } = one
+  return portion.flatMap((one) => {
+    const { times, values, windows } = one
     const end = times.findIndex((ms) => ms > toMs)
-    return end < 0 ? one : { ...one, times: times.subarray(0, end), values: values.subarray(0, end) }
+    if (end < 0) return [one]
+    if (end === 0 && windows === undefined) return []
+    return [{ ...one, times: times.subarray(0, end), values: values.subarray(0, end) }]
   })
 }
 

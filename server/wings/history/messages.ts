@@ -198,6 +198,8 @@ export type QueryMessage =
 export interface NewsAsked {
   readonly kind: 'news'
   readonly follows: readonly number[]
+  /** Those that are followed no more. */
+  readonly over: readonly number[]
 }
 
 export interface NewsAnswer {

@@ -1,12 +1,13 @@
-/** What has come of selections that the server follows: the thread of the history keeps where it is with each. */
+/**
+ * What has come of selections that the server follows: the thread of the history keeps where it is with each, until the server says that
+ * it is over. So their bounds are those of the server.
+ */
 import type { HistoryFollowing, HistoryNews } from '../../../storage/history/store.ts'
-import { ANEW, type NewsAnswer } from './messages.ts'
+import { ANEW, type NewsAnswer, type NewsAsked } from './messages.ts'
 
 /** An answer takes no longer, and has no more samples, but for those of one selection. */
 const SLICE_MS = 20
 const MOST_SAMPLES = 16_384
-/** The oldest is forgotten: it is read anew then. The server follows fewer. */
-const MOST_FOLLOWED = 1 << 17
 
 export interface NewsServices {
   /** The memory of the buffer goes over to the server. */
@@ -27,14 +28,15 @@ export class ThreadNews {
 
   follow(number: number, following: HistoryFollowing): void {
     this.#followed.set(number, following)
-    for (const oldest of this.#followed.keys()) {
-      if (this.#followed.size <= MOST_FOLLOWED) return
-      this.#followed.delete(oldest)
-    }
+  }
+
+  handle({ follows, over }: Omit<NewsAsked, 'kind'>): void {
+    for (const number of over) this.#followed.delete(number)
+    if (follows.length > 0) this.#answer(follows)
   }
 
   /** Answers in slices, so that recording has its turn. */
-  handle(asked: readonly number[]): void {
+  #answer(asked: readonly number[]): void {
     const { answer, later, monotonicMs } = this.#services
     const endMs = monotonicMs() + SLICE_MS
     const counts: number[] = []
@@ -49,7 +51,7 @@ export class ThreadNews {
     }
     const columns = joined(all, samples)
     answer({ kind: 'news', follows: asked.slice(0, counts.length), counts, columns }, [columns.buffer])
-    if (counts.length < asked.length) later(() => this.handle(asked.slice(counts.length)))
+    if (counts.length < asked.length) later(() => this.#answer(asked.slice(counts.length)))
   }
 
   #newsOf(number: number): HistoryNews | undefined {

@@ -6,6 +6,8 @@ import {
   HistoryBoundError,
   HistoryExpressionError,
   type HistoryFamily,
+  type HistoryFollowing,
+  type HistoryQuery,
   HistoryReadError,
   type HistorySeries,
   type HistoryStore,
@@ -151,8 +153,8 @@ export class ThreadQueries {
   ): void {
     try {
       const isOfIndex = isWithoutSamples && selection.fromMs <= 0 && selection.toMs >= LAST_MS
-      if (follow !== undefined) this.news.follow(follow, this.#store.following(selection))
-      const steps = isOfIndex ? bareSeries(this.#store, selection) : this.#store.select(selection)
+      const following = follow === undefined ? undefined : this.#follow(follow, selection)
+      const steps = isOfIndex ? bareSeries(this.#store, selection) : this.#store.select({ ...selection, following })
       const families = withFamilies ? new FamilyLookup(this.#store) : undefined
       this.#running.set(query, { steps, isWithoutSamples, isRecurring, families, usedMs: this.#services.monotonicMs() })
     } catch (error) {
@@ -160,6 +162,12 @@ export class ThreadQueries {
       return
     }
     this.#next(query)
+  }
+
+  #follow(number: number, selection: HistoryQuery): HistoryFollowing {
+    const following = this.#store.following(selection)
+    this.news.follow(number, following)
+    return following
   }
 
   #next(query: number): void {

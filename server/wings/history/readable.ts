@@ -21,6 +21,8 @@ import { compilePattern } from '../../kit/producers.ts'
 import { type HistorySelection, type LossSelection, SERVER, type SelectedSamples } from './messages.ts'
 import type { HistoryReading } from './reading.ts'
 
+/** So many series of a selection that is there are judged in a step. */
+const JUDGED_PER_STEP = 64
 /** All times. */
 const EVER = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER }
 
@@ -188,7 +190,7 @@ type FoundColumns = NonNullable<Awaited<ReturnType<HistoryReading['current']>>>
 function currentSeries(
   owners: readonly (HistorySelection & { readonly columns: FoundColumns })[],
   rights: Rights,
-): Generator<SelectedSamples, void, void> {
+): ReturnType<typeof readableSeries> {
   const found = owners.map(({ tenant, columns, ...range }) => ({ tenant, series: columns.read(range) }))
   return readableSeries(found, rights)
 }
@@ -196,12 +198,14 @@ function currentSeries(
 function* readableSeries(
   owners: readonly { readonly tenant: string; readonly series: Iterable<SelectedSamples> }[],
   rights: Rights,
-): Generator<SelectedSamples, void, void> {
+): Generator<SelectedSamples | undefined, void, void> {
   const isAll = rights.mayReadAll()
   const shown = new Set<string>()
+  let judged = 0
   for (const { tenant, series } of owners) {
     const isSeen = isAll && rights.maySee({ owner: ownerOf(tenant) })
     for (const one of series) {
+      if (++judged % JUDGED_PER_STEP === 0) yield undefined
       if (!isSeen && !mayReadSeries(rights, tenant, one.series)) continue
       if (tenant === SERVER) shown.add(identityOf(one.series))
       else if (shown.size > 0 && shown.has(identityOf(one.series))) continue

@@ -42,7 +42,7 @@ export class HistoryReading {
     this.#send = send
     this.#followed = new FollowedSelections({
       read: (selection) => this.#read(selection),
-      ask: (follows) => send({ kind: 'news', follows }),
+      ask: (asked) => send({ kind: 'news', ...asked }),
       nowMs,
     })
   }

@@ -122,7 +122,7 @@ export class HistoryRecorder {
         this.#close()
         break
       case 'news':
-        this.#queries.news.handle(message.follows)
+        this.#queries.news.handle(message)
         break
       case 'queries':
         this.#queries.handleAll(message.queries)

@@ -75,12 +75,11 @@ export interface ShownRunningRule {
 export interface RunningRule extends ShownRunningRule {
   /** Its evaluations. */
   readonly run: RecurringRun
-  /** Why its last result was not taken. */
-  refused: string | undefined
 }
 
 /** What a rule has come to, and how long that took. */
-interface EvaluatedRule {
+interface EvaluatedRule<Rule = RunningRule> {
+  readonly one: Rule
   readonly outcome: RuleOutcome
   readonly tookMs: number
 }
@@ -118,6 +117,8 @@ export class RunningGroup {
   isOver = false
   /** What follows from an evaluation and is not handed on yet. */
   #taking: Steps<void> | undefined
+  /** New alerts that are made known, and of which nothing was handed on yet. */
+  #announcedNew: Alert['labels'][] = []
 
   constructor(
     services: GroupServices,
@@ -148,7 +149,6 @@ export class RunningGroup {
         key: JSON.stringify([...place, name, before]),
         run: services.expressions.recurring(),
         health: undefined,
-        refused: undefined,
       }
     })
     this.#failing = new FailingRules(place[1] ?? '', definition.name)
@@ -182,8 +182,7 @@ export class RunningGroup {
 
   /** Goes on where an earlier definition of the group was; the rules that are there no more end. */
   replace(before: RunningGroup): void {
-    before.#settle()
-    before.isOver = true
+    before.#leave()
     this.reachedMs = before.reachedMs
     this.#sequence = before.#sequence
     const { tookMs, evaluatedMs } = before
@@ -204,8 +203,7 @@ export class RunningGroup {
 
   /** Its rules are there no more: their alerts end, and nothing of it is stored. */
   end(): void {
-    this.#settle()
-    this.isOver = true
+    this.#leave()
     for (const one of this.alerting) this.#end(one)
     this.#services.journal.change({ remove: 'alert group', name: this.key })
   }
@@ -234,7 +232,7 @@ export class RunningGroup {
 
   /** Evaluates its rules at a time. Resolves to false if that has to be done again later. Never rejects. */
   async evaluate(timeMs: number): Promise<boolean> {
-    const { clock, expressions, work } = this.#services
+    const { clock, expressions } = this.#services
     const begunMs = clock.monotonicMs()
     const recorded = new RecordedSamples()
     const evaluated: EvaluatedRule[] = []
@@ -251,55 +249,61 @@ export class RunningGroup {
       if (reader !== undefined) this.#count(one.run)
       // What cannot be asked now is asked again.
       if (this.isOver || (outcome.failure !== undefined && expressions.problem !== undefined)) return false
-      evaluated.push({ outcome, tookMs: clock.monotonicMs() - ruleBegunMs })
+      evaluated.push({ one, outcome, tookMs: clock.monotonicMs() - ruleBegunMs })
       alerts += outcome.alerts.size
     }
-    const failing = this.#failingAt(timeMs, evaluated)
-    await this.#announced(timeMs, evaluated, failing)
+    await this.#announced(timeMs, evaluated)
     if (this.isOver) return true
     this.tookMs = clock.monotonicMs() - begunMs
     this.evaluatedMs = timeMs
-    this.#taking = this.#take(timeMs, evaluated, failing)
-    await work(this.#taking)
+    const problems = new Map<string, string>()
+    await this.#handOver(this.#take(timeMs, evaluated, problems))
+    if (!this.isOver) await this.#fail(timeMs, problems)
     return true
   }
 
-  /** What follows from rules that have failed at a time; what could not be handed on the last time counts, too. */
-  #failingAt(timeMs: number, evaluated: readonly EvaluatedRule[]): RuleOutcome | undefined {
-    const problems = new Map<string, string>()
-    for (const [index, { outcome }] of evaluated.entries()) {
-      const one = this.rules[index] as RunningRule
-      const problem = outcome.failure ?? one.refused
-      if (problem !== undefined) problems.set(one.rule.definition.name, problem)
-    }
-    return finish(this.#failing.outcome(problems, timeMs))
+  /**
+   * Hands on what follows from rules that have failed at a time, by their names. That is known when all results were taken or refused, so
+   * that nothing of it has to be remembered: whoever evaluates the next time, it goes on.
+   */
+  async #fail(timeMs: number, problems: ReadonlyMap<string, string>): Promise<void> {
+    const outcome = finish(this.#failing.outcome(problems, timeMs))
+    if (outcome === undefined) return
+    const one = this.#own
+    await this.#announced(timeMs, [{ one, outcome, tookMs: 0 }])
+    if (!this.isOver) await this.#handOver(this.#takeFailing(timeMs, outcome))
+  }
+
+  async #handOver(steps: Steps<void>): Promise<void> {
+    this.#announcedNew = []
+    this.#taking = steps
+    await this.#services.work(steps)
   }
 
   /** Whoever wants to hear of alerts is asked before there are transitions: so each of these is in one batch with the state, for everybody. */
-  async #announced(
-    timeMs: number,
-    evaluated: readonly EvaluatedRule[],
-    failing: RuleOutcome | undefined,
-  ): Promise<void> {
+  async #announced(timeMs: number, evaluated: readonly EvaluatedRule<ShownRunningRule>[]): Promise<void> {
     const { work, asked } = this.#services
-    await work(this.#announcing(timeMs, evaluated, failing))
+    await work(this.#announcing(timeMs, evaluated))
     await asked()
   }
 
-  *#announcing(timeMs: number, evaluated: readonly EvaluatedRule[], failing: RuleOutcome | undefined): Steps<void> {
-    const outcomes = [...evaluated.map(({ outcome }) => outcome), ...(failing === undefined ? [] : [failing])]
+  *#announcing(timeMs: number, evaluated: readonly EvaluatedRule<ShownRunningRule>[]): Steps<void> {
     let [looked, announced] = [0, 0]
-    const { alerting } = this
-    for (const [index, outcome] of outcomes.entries()) {
-      const { rule } = alerting[index] as ShownRunningRule
+    for (const { one, outcome } of evaluated) {
+      const { rule } = one
       if (outcome.alerts === rule.alerts) continue
       for (const change of changesOf(rule.alerts, outcome.alerts, timeMs)) {
         const isNew = change?.isTransition === true
-        if (isNew) this.#services.announce(change.alert.labels)
+        if (isNew) this.#announce(change.alert.labels, rule)
         if (isNew ? ++announced % PER_STEP === 0 : ++looked % LOOKED_AT_PER_STEP === 0) yield
         if (this.isOver) return
       }
     }
+  }
+
+  #announce(labels: Alert['labels'], { alerts }: GroupRule): void {
+    this.#services.announce(labels)
+    if (!alerts.has(labels.key)) this.#announcedNew.push(labels)
   }
 
   #count({ workedMs }: RecurringRun): void {
@@ -348,24 +352,36 @@ export class RunningGroup {
   }
 
   /**
-   * Everything that follows from an evaluation. Each step stores what it hands on, with the number of the last transition, and the last
-   * one that the time was reached: a process that ends between them evaluates the time again, and what was handed on follows no more.
+   * Everything that follows from an evaluation; it adds what is wrong with rules, by their names. Each step stores what it hands on, with
+   * the number of the last transition, and the last one, unless something follows from failures, that the time was reached: a process
+   * that ends between them evaluates the time again, and what was handed on follows no more.
    */
-  *#take(timeMs: number, evaluated: readonly EvaluatedRule[], failing: RuleOutcome | undefined): Steps<void> {
+  *#take(timeMs: number, evaluated: readonly EvaluatedRule[], problems: Map<string, string>): Steps<void> {
     this.#counts.evaluations += evaluated.length
-    for (const [index, { outcome, tookMs }] of evaluated.entries()) {
-      const one = this.rules[index] as RunningRule
-      one.refused = yield* this.#handOn(one, outcome, timeMs)
+    for (const { one, outcome, tookMs } of evaluated) {
+      const refused = yield* this.#handOn(one, outcome, timeMs)
       if (this.isOver) return
-      this.#judge(one, outcome.failure ?? one.refused, timeMs, tookMs)
+      const problem = outcome.failure ?? refused
+      this.#judge(one, problem, timeMs, tookMs)
+      if (problem !== undefined) problems.set(one.rule.definition.name, problem)
     }
-    if (failing !== undefined) {
-      this.#own.health = { problem: yield* this.#handOn(this.#own, failing, timeMs), tookMs: 0, evaluatedMs: timeMs }
-      if (this.isOver) return
-    }
+    if (this.#failing.isConcernedBy(problems)) this.#store()
+    else this.#reach(timeMs)
+    this.#taking = undefined
+  }
+
+  /** What follows from failures, and that the time was reached. */
+  *#takeFailing(timeMs: number, outcome: RuleOutcome): Steps<void> {
+    const problem = yield* this.#handOn(this.#own, outcome, timeMs)
+    if (this.isOver) return
+    this.#own.health = { problem, tookMs: 0, evaluatedMs: timeMs }
+    this.#reach(timeMs)
+    this.#taking = undefined
+  }
+
+  #reach(timeMs: number): void {
     this.reachedMs = timeMs
     this.#store()
-    this.#taking = undefined
   }
 
   /** Gives why a sample was refused; undefined if none was. Ends before its end if the group is over. */
@@ -392,9 +408,12 @@ export class RunningGroup {
     return refused
   }
 
-  /** Hands on at once what is left of an evaluation. */
-  #settle(): void {
+  /** Hands on at once what is left of an evaluation. Nothing will become of alerts that were only made known. */
+  #leave(): void {
     if (this.#taking !== undefined) finish(this.#taking)
+    this.isOver = true
+    for (const labels of this.#announcedNew) this.#services.forget(labels)
+    this.#announcedNew = []
   }
 
   /** Samples have the time that the expressions look at, as those of Prometheus have. */

@@ -38,7 +38,7 @@ beforeEach(() => {
   const history: Pick<RememberedHistory, 'select' | 'current'> = {
     async *select(_, selection) {
       note('select', selection)
-      yield [{ ...one(1), mayRead: () => mayRead }]
+      if (selection.matchers[0]?.text === 'a') yield [{ ...one(1), mayRead: () => mayRead }]
     },
     async current(_, selection) {
       note('current', selection)
@@ -120,6 +120,31 @@ describe('what steps ask for', () => {
     const failed = expect(evaluated(TIME_MS + MINUTE_MS)).rejects.toThrow('timed out')
     clock.advance(1_000)
     await failed
+  })
+
+  it('is asked for before their turn as far as it is not too much', async () => {
+    const read = (timeMs: number): Promise<void> =>
+      run.run(READER, timeMs, function* (source: SeriesSource) {
+        for (let at = 0; at < 500; at++) {
+          const matchers = [new LabelMatcher('__name__', '=', `b${at}`)]
+          for (const _ of source.select(matchers, timeMs - MINUTE_MS, timeMs)) yield undefined
+        }
+      })
+    await read(TIME_MS)
+    current = { series: () => [].values() as ReturnType<CurrentSelection['series']> }
+    asked = []
+    run.ask(READER, TIME_MS + MINUTE_MS)
+    await undefined
+    expect(asked).toHaveLength(64)
+    await read(TIME_MS + MINUTE_MS)
+    expect(asked.filter(({ how }) => how === 'select')).toHaveLength(500 - 64)
+  })
+
+  it('and cannot have counts as no work', async () => {
+    run.workedMs = 5
+    failure = new Error('there is no history')
+    await expect(evaluated(TIME_MS + MINUTE_MS)).rejects.toThrow('there is no history')
+    expect(run.workedMs).toBe(0)
   })
 
   it('is not asked for where there is no history, which is said when they are run', async () => {

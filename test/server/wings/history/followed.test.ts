@@ -16,11 +16,14 @@ let test: TestHistory
 let reading: HistoryReading
 /** What the thread was asked. */
 let asked: ToThread['kind'][]
+/** Numbers of selections that it follows. */
+let followed: Set<number>
 let isThere: boolean
 
 beforeEach(() => {
   test = new TestHistory()
   asked = []
+  followed = new Set()
   isThere = true
   const later: (() => void)[] = []
   const queries = new ThreadQueries(
@@ -47,8 +50,12 @@ beforeEach(() => {
     (message) => {
       if (!isThere) return false
       asked.push(message.kind)
-      if (message.kind === 'news') queries.news.handle(message.follows)
-      else if (message.kind === 'queries') queries.handleAll(message.queries)
+      for (const one of message.kind === 'queries' ? message.queries : [message])
+        if (one.kind === 'select' && one.selection.follow !== undefined) followed.add(one.selection.follow)
+      if (message.kind === 'news') {
+        for (const number of message.over) followed.delete(number)
+        queries.news.handle(message)
+      } else if (message.kind === 'queries') queries.handleAll(message.queries)
       else queries.handle(message)
       for (let act = later.shift(); act !== undefined; act = later.shift()) act()
       return true
@@ -130,6 +137,26 @@ describe('what was read', () => {
     expect(asked).toEqual(['news'])
   })
 
+  it('up to a time has no series that begins later', async () => {
+    test.store([[one, test.now - 1, 1]])
+    test.store([[other, test.now + 1_000, 1]])
+    const found: HistorySamples[] = []
+    for await (const portion of reading.select(lastMinutes('a', 5))) found.push(...portion)
+    expect(found.map(({ series }) => series)).toEqual([one])
+  })
+
+  it('of a selection that is long is read each time', async () => {
+    test.store([[one, test.now - 1, 1]])
+    const matchers = [...matching('a'), { label: 'x', operator: '!=', text: 'x'.repeat(4_000) }] as const
+    for (let times = 0; times < 2; times++) {
+      asked = []
+      const selection = lastMinutes('a', 5, { matchers })
+      expect(await reading.current(selection)).toBeUndefined()
+      expect(await read(selection)).toHaveLength(1)
+      expect([asked.includes('select'), asked.includes('news'), followed.size]).toEqual([true, false, 0])
+    }
+  })
+
   it('stays as it was given out, whatever comes', async () => {
     test.store([[one, test.now - 1, 1]])
     await read(lastMinutes('a', 5))
@@ -172,6 +199,51 @@ describe('what was read', () => {
   })
 })
 
+describe('the thread', () => {
+  const settled = async (): Promise<void> => {
+    for (let turn = 0; turn < 10; turn++) await undefined
+  }
+
+  it('follows what is followed here, and nothing that was not read to its end, or is read anew', async () => {
+    test.store([[series('a', {}), test.now - 1, 1]])
+    await read(lastMinutes('a', 5))
+    await read(lastMinutes('b', 5))
+    expect(followed.size).toBe(2)
+    for await (const _ of reading.select(lastMinutes('a', 6))) break
+    await settled()
+    expect(followed.size).toBe(2)
+    test.store([[series('a', { host: 'new' }), test.now - 1, 1]])
+    await read(lastMinutes('a', 5))
+    await settled()
+    expect(followed.size).toBe(2)
+  })
+
+  it('follows no selection that has given way to others', async () => {
+    const long = (at: number) => matching(`n${at}_${'x'.repeat(3_900)}`)
+    for (let at = 0; at < 4_400; at++) await read(lastMinutes('', 5, { matchers: long(at) }))
+    await settled()
+    expect(followed.size).toBeGreaterThan(4_000)
+    expect(followed.size).toBeLessThan(4_400)
+    asked = []
+    await read(lastMinutes('', 5, { matchers: long(0) }))
+    await read(lastMinutes('', 5, { matchers: long(4_399) }))
+    expect(asked).toEqual(expect.arrayContaining(['select', 'news']))
+  })
+
+  it('knows the series of what it follows, also when others were read since', async () => {
+    const [one] = [series('a', { host: '1' })]
+    test.store([[one, test.now - 1, 1]])
+    await read(lastMinutes('a', 5))
+    const range = { tenant: 'acme', fromMs: test.now - 1, toMs: test.now, stepMs: 1 }
+    for (let at = 0; at < 2_200; at++)
+      all(test.history.select({ ...range, matchers: matching(`n${at}_${'x'.repeat(4_000)}`) }))
+    test.store([[one, test.now, 2]])
+    asked = []
+    expect((await read(lastMinutes('a', 5))).map(({ values }) => [...values])).toEqual([[1, 2]])
+    expect(asked).toEqual(['news'])
+  })
+})
+
 /** As a rule looks back: the samples of a few minutes, and the two before them. */
 function lookingBack(name: string): HistorySelection {
   return lastMinutes(name, 55, { twoBeforeMs: test.now - 5 * MINUTE_MS })
@@ -191,7 +263,7 @@ it.each(seeds({ short: 4, long: 60 }))(
   async (seed) => {
     const random = new Random(seed)
     const hosts = Array.from({ length: 6 }, (_, at) => String(at))
-    let followed = 0
+    let current = 0
     for (let step = 0; step < 120; step++) {
       const act = random.below(20)
       if (act === 0) test.pass(random.below(HOUR_MS))
@@ -225,8 +297,9 @@ it.each(seeds({ short: 4, long: 60 }))(
       const back = lookingBack(name)
       const sinceMs = back.twoBeforeMs as number
       expect(looked(await read(back), sinceMs)).toEqual(looked(stored(back), sinceMs))
-      if (!asked.includes('select')) followed++
+      if (!asked.includes('select')) current++
+      expect(followed.size).toBeLessThanOrEqual(2 * NAMES.length + 1)
     }
-    expect(followed).toBeGreaterThan(10)
+    expect(current).toBeGreaterThan(10)
   },
 )

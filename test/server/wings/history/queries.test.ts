@@ -70,7 +70,7 @@ beforeEach(() => {
       select,
       series,
       losses,
-      following: () => ({ news: () => undefined }),
+      following: () => ({ news: () => undefined, found() {} }),
       families: () => [],
       familiesOf: () => FAMILIES,
     },

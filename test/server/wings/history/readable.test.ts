@@ -73,7 +73,7 @@ it('what is there of a selection is what may be read of it, of the server and of
   const namesFor = async (of: Partial<typeof rights>): Promise<string[]> => {
     const more = { reading: reading as never, readRights: () => ({ ...rights, ...of }) as never }
     const current = await historyOf([], more).current(ANN, { matchers: [], fromMs: 0, toMs: 9 })
-    return Array.from(current?.series() ?? [], ({ series }) => series.name)
+    return Array.from(current?.series() ?? []).flatMap((one) => one?.series.name ?? [])
   }
   expect(await namesFor({})).toEqual(['host_up', 'test_a'])
   expect(await namesFor({ mayReadAll: () => true })).toEqual(['host_up', 'server_secret', 'test_a', 'test_secret'])
@@ -81,6 +81,21 @@ it('what is there of a selection is what may be read of it, of the server and of
   isThere = false
   const current = await historyOf([], { reading: reading as never }).current(ANN, { matchers: [], fromMs: 0, toMs: 9 })
   expect(current?.series()).toBeUndefined()
+})
+
+it('what is there of a selection is judged in steps', async () => {
+  let judged = 0
+  const reading = {
+    current: async () => ({ has: () => true, read: () => new Array(500).fill(seriesOf('a')).values() }),
+  }
+  const mayReadRemembered = (): boolean => ++judged < 0
+  const rights = { mayReadRemembered, mayReadAll: () => false, maySee: () => true }
+  const more = { reading: reading as never, readRights: () => rights as never }
+  const current = await historyOf([], more).current(ANN, { matchers: [], fromMs: 0, toMs: 9 })
+  const ends = Array.from(current?.series() ?? [], () => judged)
+  const steps = [...ends, judged].map((end, at) => end - (ends[at - 1] ?? 0))
+  expect(judged).toBe(1_000)
+  expect(Math.max(...steps)).toBeLessThan(100)
 })
 
 it('what is there of a selection is unknown as long as it is of one of the two', async () => {

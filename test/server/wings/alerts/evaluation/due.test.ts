@@ -5,9 +5,11 @@ import type { LabelSet } from '../../../../../promql/label-set.ts'
 import { MemorySource, type MemoryValue } from '../../../../../promql/memory-source.ts'
 import { finish } from '../../../../../server/kernel/core/fair-work.ts'
 import { createLogger } from '../../../../../server/kernel/core/log.ts'
+import type { AlertGroupRow, AlertRow } from '../../../../../server/kit/expressions.ts'
 import { RuleGroups } from '../../../../../server/wings/alerts/evaluation/groups.ts'
 import type { RunningGroup } from '../../../../../server/wings/alerts/evaluation/running-group.ts'
 import { readRuleFile } from '../../../../../server/wings/alerts/rules/rule-file.ts'
+import type { Change } from '../../../../../storage/store.ts'
 import { eventually } from '../../../../support/eventually.ts'
 import { FakeClock } from '../../../../support/fake-clock.ts'
 
@@ -23,8 +25,15 @@ let refused: string | undefined
 /** What the next evaluation waits for. */
 let answering: Promise<void>
 let logged: string[]
+/** What was stored of alerts, and of groups, by their keys. */
+let alertRows: Map<string, AlertRow>
+let groupRows: Map<string, AlertGroupRow>
 let changes: number
+/** The states of alerts that were reported. */
+let states: string[]
 let announced: number
+/** Of these alerts nothing more will come. */
+let forgotten: string[]
 /** Until then somebody is asked about new alerts. */
 let asking: Promise<void> | undefined
 let groups: RuleGroups
@@ -36,11 +45,28 @@ beforeEach(() => {
   refused = undefined
   answering = Promise.resolve()
   logged = []
+  alertRows = new Map()
+  groupRows = new Map()
   changes = 0
+  states = []
   announced = 0
+  forgotten = []
   asking = undefined
-  const journal = { change: () => void changes++ }
-  const stored = { journal, alerts: [], groups: [], files: [] }
+  start()
+})
+
+function change(made: Change): void {
+  changes++
+  if ('remove' in made) {
+    if (made.remove === 'alert') alertRows.delete(made.rule + made.labels)
+  } else if (made.put === 'alert') alertRows.set(made.row.rule + made.row.labels, made.row)
+  else if (made.put === 'alert group') groupRows.set(made.row.name, made.row)
+}
+
+/** A process over what was stored. */
+function start(): void {
+  groups?.stop()
+  const stored = { journal: { change }, alerts: [...alertRows.values()], groups: [...groupRows.values()], files: [] }
   groups = new RuleGroups({
     tenant: 'default',
     expressions: {
@@ -69,12 +95,15 @@ beforeEach(() => {
     work(steps) {
       for (;;) if (steps.next().done === true) return
     },
-    emit: () => void changes++,
-    forget() {},
+    emit({ alert }) {
+      changes++
+      states.push(alert.state)
+    },
+    forget: (labels) => void forgotten.push(String(labels)),
     announce: () => void announced++,
     asked: () => asking,
   })
-})
+}
 
 function store(): void {
   for (const [labels, timeMs, value] of accepted.splice(0)) source.add(labels, [[timeMs, value]])
@@ -196,6 +225,31 @@ describe('a rule', () => {
     expect(named('g')?.rules[0]?.health?.problem).toBe('there is no room')
   })
 
+  it('whose results are refused is an alert from that evaluation on, and no longer', async () => {
+    await follow(groupOf('g', ONE))
+    await minutes(1)
+    refused = 'there is no room'
+    await minutes(1)
+    expect(states).toEqual(['pending'])
+    refused = undefined
+    await minutes(1)
+    expect(states).toEqual(['pending', 'inactive'])
+  })
+
+  it.each([
+    ['is killed', start],
+    ['reads its rules again', () => {}],
+  ])('whose results are refused goes on failing where the process %s', async (_, between) => {
+    await follow(groupOf('g', ONE))
+    refused = 'there is no room'
+    await minutes(7)
+    expect(states).toEqual(['pending', 'firing'])
+    between()
+    await follow(groupOf('g', ONE.replace('vector(1)', 'vector(2)')))
+    await minutes(3)
+    expect(states).toEqual(['pending', 'firing'])
+  })
+
   it('of a group with `query_offset` gives samples the time that it looks at, as in Prometheus', async () => {
     const rules = '      - record: x\n        expr: vector(1)\n      - alert: Seen\n        expr: x == 1\n'
     await follow(groupOf('g', rules, '    query_offset: 30s\n'))
@@ -239,4 +293,20 @@ it('nothing of it is stored or sent before everybody is asked who wants to hear 
   asked()
   await eventually(() => expect([...groups.groups][0]?.alertCount).toBe(1))
   expect(changes).toBeGreaterThan(before)
+})
+
+it('an alert that was only announced when its rule went is forgotten', async () => {
+  let asked = (): void => {}
+  asking = new Promise((resolve) => {
+    asked = resolve
+  })
+  await follow(groupOf('a', '      - alert: Always\n        expr: vector(1)\n'))
+  clock.advance(MINUTE)
+  await swept(() => announced === 1)
+  expect(forgotten).toEqual([])
+  groups.follow([], MINUTE)
+  expect(forgotten).toEqual(['{alertname="Always"}'])
+  asked()
+  await turn()
+  expect([...groups.groups]).toEqual([])
 })

@@ -1,7 +1,9 @@
 /** The alerts of rules that cannot be evaluated. */
 import { beforeEach, expect, it } from 'vitest'
+import type { LabelSet } from '../../../../../promql/label-set.ts'
 import { finish } from '../../../../../server/kernel/core/fair-work.ts'
 import { FailingRules } from '../../../../../server/wings/alerts/evaluation/failing-rules.ts'
+import { alertLabelsProblem } from '../../../../../server/wings/alerts/events.ts'
 
 const MINUTE = 60_000
 
@@ -34,6 +36,16 @@ it('fire after five minutes, each with the labels of its rule, and end when it c
 
 it('are nothing while no rule fails', () => {
   expect(finish(failing.outcome(new Map(), MINUTE))).toBe(undefined)
+})
+
+it('have labels that a value has room for, whatever the names are', () => {
+  failing = new FailingRules(`${'ü'.repeat(5_000)}.yml`, '\ud800')
+  after(1, '\u{1f600}'.repeat(5_000))
+  const [alert] = failing.rule.alerts.values()
+  const labels = alert?.labels as LabelSet
+  expect(alertLabelsProblem(labels)).toBeUndefined()
+  expect(String(alert?.annotations).isWellFormed()).toBe(true)
+  expect(labels.get('rule')).toBe('\u{1f600}'.repeat(250))
 })
 
 it('are twenty at most, and their texts are cut', () => {
