@@ -92,6 +92,11 @@ export class NotifyGroups {
     return this.#count
   }
 
+  /** Whether there is room for no other alert. */
+  get isFull(): boolean {
+    return this.#count >= MOST_ALERTS
+  }
+
   get isSending(): boolean {
     return this.#sending !== undefined
   }
@@ -106,7 +111,7 @@ export class NotifyGroups {
     const { fingerprint, state } = alert
     const known = this.#groups.get(keyOf(labels))?.members.get(fingerprint)
     if (known === undefined && state === 'resolved') return true
-    if (known === undefined && this.#count >= MOST_ALERTS) return false
+    if (known === undefined && this.isFull) return false
     const group = this.#groupOf(labels)
     const isTold = known === undefined || known.isMuted || !isChange(known)
     if (rules.groupIntervalMs === 0 && !isTold) return false
@@ -229,24 +234,30 @@ export class NotifyGroups {
 
   /**
    * Something was lost, or this has just begun: these are the alerts that fire now, and undefined for others. What fires is taken; what
-   * was told and fires no more has ended, unless this has just begun. `endApprovals` of the notifier ends what waits for approval no more.
+   * was told and fires no more has ended, unless this has just begun. The notifier itself ends what waits for approval no more.
+   * Returns false if it has to be done again: while transitions are under way they say in order what this would say too early.
    */
-  *compare(firing: Iterable<NotifiedAlert | undefined>, isNew: boolean): Steps<void> {
+  *compare(firing: Iterable<NotifiedAlert | undefined>, isNew: boolean, isUnderWay: () => boolean): Steps<boolean> {
     const known = new Map<string, NotifiedAlert>()
     for (const { members } of this.#groups.values())
       for (const [fingerprint, { alert }] of members) known.set(fingerprint, alert)
     for (const alert of firing) {
+      if (isUnderWay()) return false
+      // Before anything else can happen: later it may fire no more.
+      if (alert !== undefined && this.stateOf(alert) !== 'firing') this.take(alert)
+      if (alert !== undefined) known.delete(alert.fingerprint)
       yield
-      if (alert === undefined) continue
-      if (known.get(alert.fingerprint)?.state !== 'firing') this.take(alert)
-      known.delete(alert.fingerprint)
     }
-    if (isNew) return
+    if (isNew) return true
     const endedMs = this.#options.wallMs()
     for (const alert of known.values()) {
-      if (alert.state === 'firing' && !isApproval(alert)) this.take({ ...alert, state: 'resolved', endedMs })
+      if (isUnderWay()) return false
+      // What has become another one since has come by a transition.
+      const isSame = this.#memberOf(alert)?.alert === alert
+      if (isSame && alert.state === 'firing' && !isApproval(alert)) this.take({ ...alert, state: 'resolved', endedMs })
       yield
     }
+    return true
   }
 
   /** The notification under way, or that is due now; it is stored with the next batch. */

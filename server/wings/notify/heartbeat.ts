@@ -50,7 +50,7 @@ export class Heartbeat implements InForce {
     return []
   }
   escalate(): void {}
-  endApprovals(): void {}
+  sweep(): void {}
 
   stop(): void {
     this.#isOver = true

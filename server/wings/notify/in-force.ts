@@ -26,7 +26,10 @@ export interface InForce extends StatusEntry {
   observe(alert: NotifiedAlert): void
   /** What it was told of others that fail. */
   failures(): Iterable<NotifiedAlert>
-  /** What was told to wait for approval, and waits no more, has ended: also if nobody has said so, or it is not to be told any more. */
-  endApprovals(): void
+  /**
+   * What was lost is looked for; what was told to wait for approval, and waits no more, has ended, also if nobody has said so, or it is
+   * not to be told any more. To be called every second.
+   */
+  sweep(): void
   stop(): void
 }

@@ -155,7 +155,7 @@ export class Notifiers {
     const nowMs = this.#services.kit.clock.wallMs()
     for (const all of this.#byTenant.values()) tellOfFailures(all, nowMs)
     for (const notifier of this.running) {
-      notifier.endApprovals()
+      notifier.sweep()
       const { tenant, escalateTo } = notifier.table
       const next = escalateTo === undefined ? undefined : this.find(tenant, escalateTo)
       if (next !== undefined) notifier.escalate(next)

@@ -62,6 +62,8 @@ export class RunningNotifier implements InForce {
   #problem = ''
   #isRemoved = false
   #isEscalating = false
+  /** What it was told is to be compared with what fires: only with what it was not told yet, or with all. */
+  #toCompare: 'new' | 'all' | undefined
   readonly #over = new AbortController()
 
   /** `before`: another one of its name, which it goes on from. */
@@ -172,12 +174,35 @@ export class RunningNotifier implements InForce {
     this.#notifier?.lookAgain()
   }
 
+  /** What it was told is compared with what fires, as soon as no transitions are under way. `isNew`: it has just begun. */
   #compare(isNew: boolean): void {
+    this.#toCompare = isNew && this.#toCompare !== 'all' ? 'new' : 'all'
+    this.#compareIfIdle()
+  }
+
+  #compareIfIdle(): void {
     const { groups } = this
-    if (groups === undefined) return
-    const party = { tenant: this.table.tenant }
+    if (groups === undefined || this.#toCompare === undefined || this.#comesInOrder(groups)) return
+    const steps = this.#comparison(groups, this.#toCompare === 'new')
+    this.#toCompare = undefined
     const look = (): void => this.#notifier?.lookAgain()
-    void Promise.resolve(this.#kit.poll.work(party, groups.compare(this.#wanted(), isNew))).then(look)
+    void Promise.resolve(this.#kit.poll.work({ tenant: this.table.tenant }, steps)).then(look)
+  }
+
+  *#comparison(groups: NotifyGroups, isNew: boolean): Steps<void> {
+    const isDone = yield* groups.compare(this.#wanted(), isNew, () => this.#comesInOrder(groups))
+    if (!isDone) this.#toCompare ??= isNew ? 'new' : 'all'
+  }
+
+  /** Whether transitions say in order what a comparison would say too early. Where there is no room for them, it makes some. */
+  #comesInOrder(groups: NotifyGroups): boolean {
+    return this.#isUnderWay && !groups.isFull
+  }
+
+  /** Whether transitions are in its channel. */
+  get #isUnderWay(): boolean {
+    const { queued = 0, inFlight = 0 } = this.#channel?.delivered.queue.counts ?? {}
+    return queued + inFlight > 0
   }
 
   /** The alerts that fire now, as far as it may read them; undefined for each other one. */
@@ -233,12 +258,16 @@ export class RunningNotifier implements InForce {
     this.lookAgain()
   }
 
-  endApprovals(): void {
+  sweep(): void {
+    this.#compareIfIdle()
+    this.#endApprovals()
+  }
+
+  #endApprovals(): void {
     if (this.#channel === undefined) return
     const known = this.groups?.approvals() ?? []
-    const { queued, inFlight } = this.#channel.delivered.queue.counts
     // What has become of them may be under way.
-    if (known.length === 0 || queued + inFlight > 0) return
+    if (known.length === 0 || this.#isUnderWay) return
     const waiting = new Set([...this.#waiting()].map(({ fingerprint }) => fingerprint))
     for (const alert of known) {
       if (waiting.has(alert.fingerprint)) continue

@@ -31,7 +31,7 @@ export class StoppedNotifier implements InForce {
     return []
   }
   escalate(): void {}
-  endApprovals(): void {}
+  sweep(): void {}
   stop(): void {}
 
   status(): SensorStatus {

@@ -7,6 +7,7 @@ import { GapReason } from '../../../../protocol/monitor/constants.ts'
 import { writeGap } from '../../../../protocol/monitor/message.ts'
 import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import type { OwnChannel } from '../../../../server/kit/delivery.ts'
+import type { AlertRow } from '../../../../server/kit/expressions.ts'
 import type { Kit } from '../../../../server/kit/kit.ts'
 import type { ChannelConnection } from '../../../../server/kit/push.ts'
 import type { Steps } from '../../../../server/kit/running.ts'
@@ -63,12 +64,15 @@ let done: string[]
 let gate: Promise<void> | undefined
 let work: (steps: Steps<unknown>) => unknown
 let notifiers: Notifiers
+/** The alerts that there are. */
+let rows: AlertRow[]
 
 beforeEach(() => {
   clock = new FakeClock()
   channels = new Map()
   done = []
   gate = undefined
+  rows = []
   work = finish
   const delivery = {
     async channelOf({ tenant, name }: { readonly tenant: string; readonly name: string }) {
@@ -97,7 +101,7 @@ beforeEach(() => {
     expressions: { watch: { queryOf: () => undefined, saidOf: () => undefined } },
     peer: {
       delivery,
-      stored: { journal, notifyGroups: [], notifyAlerts: [], alerts: () => [] },
+      stored: { journal, notifyGroups: [], notifyAlerts: [], alerts: () => rows },
       view: {
         tenants: () => ['default'],
         readRights: () => ({ mayReadRemembered: () => true, covers: () => true }),
@@ -215,14 +219,35 @@ it('no step of a change compiles more than one regular expression', async () => 
   compile.mockRestore()
 })
 
+/** Something was lost on the way to the notifier. */
+async function lose(reason: GapReason): Promise<void> {
+  const writer = new XdrWriter()
+  writeGap(writer, { transaction: 0, metric: 1, count: 3, from: 0, to: 0, reason })
+  channels.get(CHANNEL)?.connection?.writeValues(writer.copy(), () => {})
+  for (let turns = 0; turns < 5; turns++) await turn()
+}
+
 it('that another one fails goes on over a comparison after a loss', async () => {
   await notifiers.follow([put('pager')])
   const pager = notifiers.find('default', 'pager')
   pager?.observe(failure)
-  const writer = new XdrWriter()
-  writeGap(writer, { transaction: 0, metric: 1, count: 3, from: 0, to: 0, reason: GapReason.overflow })
-  channels.get(CHANNEL)?.connection?.writeValues(writer.copy(), () => {})
-  for (let turns = 0; turns < 5; turns++) await turn()
+  await lose(GapReason.overflow)
   expect(pager?.counts.lost).toBe(3)
   expect(pager?.groups?.stateOf(failure)).toBe('firing')
+})
+
+it('what was lost is looked for when no transitions are under way any more, which say it in order', async () => {
+  await notifiers.follow([put('pager')])
+  const times = { active: 1, fired: 1, kept: undefined, resolved: undefined, missing: undefined }
+  const labels = JSON.stringify([['alertname', 'Lost']])
+  rows = [{ rule: '["default","f","g","Lost"]', labels, annotations: '[]', state: 'firing', value: '1', ...times }]
+  const known = (): readonly unknown[] => notifiers.find('default', 'pager')?.groups?.alerts() ?? []
+  const { counts } = (channels.get(CHANNEL) as Channel).delivered.queue
+  counts.queued = 1
+  await lose(GapReason.restart)
+  notifiers.sweep()
+  expect(known()).toEqual([])
+  counts.queued = 0
+  notifiers.sweep()
+  expect(known()).toMatchObject([{ rule: 'Lost', state: 'firing' }])
 })
