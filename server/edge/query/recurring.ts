@@ -19,6 +19,7 @@ const SAMPLES_OF_SERIES = 64
 const MOST_ASKED_AHEAD = 64
 /** Portions of one selection that are asked for: that of the server, and the first one of the tenant. */
 const PORTIONS_AHEAD = 2
+const NOTHING: readonly never[] = []
 
 type Reader = Parameters<RecurringRun['run']>[0]
 type Portions = ReturnType<RememberedHistory['select']>
@@ -43,9 +44,9 @@ export class HistoryRun implements RecurringRun {
   readonly #history: () => RememberedHistory
   readonly #services: HistoryRunServices
   /** What it asked for the last time, from the time on. */
-  #habit: readonly RememberedSelection[] = []
+  #habit: readonly RememberedSelection[] = NOTHING
   /** What is asked for and was not given yet. */
-  #ahead: Ahead[] = []
+  #ahead: readonly Ahead[] = NOTHING
   /** Settles when it is known what is there; undefined if it is. Never rejects. */
   #asking: Promise<void> | undefined
   workedMs = 0
@@ -125,7 +126,9 @@ export class HistoryRun implements RecurringRun {
       })
     } finally {
       this.#forget()
-      this.#habit = read > MOST_AHEAD ? [] : asked
+      // Nearly always it is as the last time: what stays as it is costs no collection of garbage.
+      if (read > MOST_AHEAD) this.#habit = NOTHING
+      else if (!isAsBefore(asked, this.#habit)) this.#habit = asked
     }
   }
 
@@ -143,9 +146,14 @@ export class HistoryRun implements RecurringRun {
 
   #forget(): void {
     for (const { portions } of this.#ahead) void portions?.return()
-    this.#ahead = []
+    this.#ahead = NOTHING
     this.#asking = undefined
   }
+}
+
+/** What is found among those before is the same object. */
+function isAsBefore(asked: readonly RememberedSelection[], before: readonly RememberedSelection[]): boolean {
+  return asked.length === before.length && asked.every((one, at) => one === before[at])
 }
 
 function movedBy({ fromMs, toMs, twoBeforeMs, ...selection }: RememberedSelection, ms: number): RememberedSelection {

@@ -119,7 +119,7 @@ export class FairWork {
   #turn(): void {
     this.#isDeferred = false
     this.#spentMs = 0
-    this.#served.clear()
+    if (this.#served.size > 0) this.#served.clear()
     if (this.#waiting.size > 0) this.#responses.respond()
     while (this.#spentMs < TURN_MS) {
       const next = this.#next()

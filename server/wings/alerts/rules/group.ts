@@ -7,6 +7,7 @@ import type { RecordingDefinition, RuleDefinition, RuleGroupDefinition } from '.
 
 /** Series that one rule may record. */
 const MOST_RECORDED = 50_000
+const NO_SAMPLES: readonly RuleSample[] = []
 
 /** A sample of a rule. A series that the rule has no longer gets a stale marker. */
 export interface RuleSample {
@@ -81,6 +82,9 @@ export class GroupRule {
   }
 
   *#outcome(found: readonly EvaluatedSample[], alerts: Alerts): RuleSteps<RuleOutcome> {
+    // So it is with most rules, most of the time.
+    if (found.length === 0 && this.#series.size === 0)
+      return { samples: NO_SAMPLES, series: this.#series, alerts, failure: undefined }
     const series = new Map<string, LabelSet>()
     for (const { labels } of found) {
       series.set(labels.key, labels)
