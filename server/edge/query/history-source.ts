@@ -136,7 +136,9 @@ export class RecurringLabels {
   readonly #labels = new WeakMap<ReadableSeries['series'], LabelSet>()
 
   of(series: ReadableSeries): LabelSet {
-    const labels = this.#labels.get(series.series) ?? LabelSet.of(pairsOf(series))
+    const known = this.#labels.get(series.series)
+    if (known !== undefined) return known
+    const labels = LabelSet.of(pairsOf(series))
     this.#labels.set(series.series, labels)
     return labels
   }

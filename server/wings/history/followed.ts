@@ -44,6 +44,8 @@ interface Followed {
   numbers: number
   /** Whether it was asked for since room was looked for last. */
   isUsed: boolean
+  /** What has come of it is asked for now. */
+  asked: Asked | undefined
 }
 
 interface KnownKey {
@@ -53,7 +55,6 @@ interface KnownKey {
 }
 
 interface Asked {
-  readonly columns: FollowedColumns
   readonly come: Promise<boolean>
   readonly settle: (isCurrent: boolean) => void
 }
@@ -64,8 +65,7 @@ export class FollowedSelections {
   readonly #followed = new Map<string, Followed>()
   /** Keys by matchers and tenant: to make one takes longer than all else that is done of a selection that is there. */
   readonly #keys = new WeakMap<HistorySelection['matchers'], Map<string, KnownKey>>()
-  /** By their numbers. */
-  readonly #asked = new Map<number, Asked>()
+  readonly #byNumber = new Map<number, Followed>()
   /** Those that were asked for in this turn. */
   #together: number[] = []
   /** Those that are followed no more, which the thread does not know yet. */
@@ -139,19 +139,19 @@ export class FollowedSelections {
   take({ follows, counts, columns }: NewsAnswer): void {
     let from = 0
     for (const [index, number] of follows.entries()) {
-      const asked = this.#asked.get(number)
-      this.#asked.delete(number)
       const count = counts[index]!
       const to = from + Math.max(0, count)
-      asked?.settle(count !== ANEW && (count === 0 || asked.columns.add(columns, from, to)))
+      const followed = this.#byNumber.get(number)
+      if (followed !== undefined)
+        settle(followed, count !== ANEW && (count === 0 || followed.columns.add(columns, from, to)))
       from = to
     }
   }
 
   /** The thread is gone, and what it knew: another one begins anew. */
   ended(): void {
-    for (const { settle } of this.#asked.values()) settle(false)
-    this.#asked.clear()
+    for (const followed of this.#byNumber.values()) settle(followed, false)
+    this.#byNumber.clear()
     this.#followed.clear()
     this.#over = []
     this.#characters = 0
@@ -160,17 +160,19 @@ export class FollowedSelections {
   }
 
   /** Takes what has come of a selection. Resolves to false if it has to be read anew. */
-  #isCurrent({ number, columns }: Followed): Promise<boolean> {
-    const before = this.#asked.get(number)
-    if (before !== undefined) return before.come
+  #isCurrent(followed: Followed): Promise<boolean> {
+    followed.asked ??= this.#askedOf(followed)
+    return followed.asked.come
+  }
+
+  #askedOf({ number }: Followed): Asked {
     let settle: Asked['settle'] = () => {}
     const come = new Promise<boolean>((resolve) => {
       settle = resolve
     })
-    this.#asked.set(number, { columns, come, settle })
     this.#together.push(number)
     this.#askSoon()
-    return come
+    return { come, settle }
   }
 
   /** The thread is to forget a selection. */
@@ -193,8 +195,9 @@ export class FollowedSelections {
   #add(key: string, number: number, columns: FollowedColumns): void {
     const before = this.#followed.get(key)
     if (before !== undefined) this.#forget(key, before)
-    const followed = { number, columns, numbers: 0, isUsed: true }
+    const followed = { number, columns, numbers: 0, isUsed: true, asked: undefined }
     this.#followed.set(key, followed)
+    this.#byNumber.set(number, followed)
     this.#characters += key.length
     this.#series += columns.seriesCount
     this.#resize(key, followed, columns.size)
@@ -236,13 +239,23 @@ export class FollowedSelections {
     return key
   }
 
-  #forget(key: string, { number, numbers, columns }: Followed): void {
+  #forget(key: string, followed: Followed): void {
     if (!this.#followed.delete(key)) return
+    const { number, numbers, columns } = followed
+    this.#byNumber.delete(number)
+    settle(followed, false)
     this.#characters -= key.length
     this.#numbers -= numbers
     this.#series -= columns.seriesCount
     this.#end(number)
   }
+}
+
+/** Says whether all that has come of a selection is there. */
+function settle(followed: Followed, isCurrent: boolean): void {
+  const { asked } = followed
+  followed.asked = undefined
+  asked?.settle(isCurrent)
 }
 
 /** What a portion has up to a time; a series that begins later is not there. */
