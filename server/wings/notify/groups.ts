@@ -168,6 +168,11 @@ export class NotifyGroups {
     return this.#memberOf(alert)?.alert.state
   }
 
+  /** Whether it is what was taken last of this alert. */
+  isLatest(alert: NotifiedAlert): boolean {
+    return this.#memberOf(alert)?.alert === alert
+  }
+
   /** Those that are known. */
   alerts(): readonly NotifiedAlert[] {
     return [...this.#groups.values()].flatMap(({ members }) => [...members.values()].map(({ alert }) => alert))
@@ -230,34 +235,6 @@ export class NotifyGroups {
       groups: groups.map((group) => this.#groupRow(group)),
       alerts: groups.flatMap(({ members }) => [...members.values()].map((member) => this.#alertRow(member))),
     }
-  }
-
-  /**
-   * Something was lost, or this has just begun: these are the alerts that fire now, and undefined for others. What fires is taken; what
-   * was told and fires no more has ended, unless this has just begun. The notifier itself ends what waits for approval no more.
-   * Returns false if it has to be done again: while transitions are under way they say in order what this would say too early.
-   */
-  *compare(firing: Iterable<NotifiedAlert | undefined>, isNew: boolean, isUnderWay: () => boolean): Steps<boolean> {
-    const known = new Map<string, NotifiedAlert>()
-    for (const { members } of this.#groups.values())
-      for (const [fingerprint, { alert }] of members) known.set(fingerprint, alert)
-    for (const alert of firing) {
-      if (isUnderWay()) return false
-      // Before anything else can happen: later it may fire no more.
-      if (alert !== undefined && this.stateOf(alert) !== 'firing') this.take(alert)
-      if (alert !== undefined) known.delete(alert.fingerprint)
-      yield
-    }
-    if (isNew) return true
-    const endedMs = this.#options.wallMs()
-    for (const alert of known.values()) {
-      if (isUnderWay()) return false
-      // What has become another one since has come by a transition.
-      const isSame = this.#memberOf(alert)?.alert === alert
-      if (isSame && alert.state === 'firing' && !isApproval(alert)) this.take({ ...alert, state: 'resolved', endedMs })
-      yield
-    }
-    return true
   }
 
   /** The notification under way, or that is due now; it is stored with the next batch. */

@@ -10,6 +10,7 @@ import { alertOfRow, type NotifiedAlert, type QueryOf } from './alert.ts'
 import { alertOfPending, endedUnseen, isApproval, PENDING } from './approval-alerts.ts'
 import type { NotifierTable } from './bodies.ts'
 import type { ButtonTokens } from './button-tokens.ts'
+import { compareWithFiring } from './comparison.ts'
 import { type NotifierCounts, noneTold } from './counts.ts'
 import { notifyDestination } from './destination.ts'
 import { isOfNoRule } from './failures.ts'
@@ -190,7 +191,13 @@ export class RunningNotifier implements InForce {
   }
 
   *#comparison(groups: NotifyGroups, isNew: boolean): Steps<void> {
-    const isDone = yield* groups.compare(this.#wanted(), isNew, () => this.#comesInOrder(groups))
+    const isDone = yield* compareWithFiring({
+      groups,
+      firing: this.#wanted(),
+      isNew,
+      isUnderWay: () => this.#comesInOrder(groups),
+      wallMs: () => this.#kit.clock.wallMs(),
+    })
     if (!isDone) this.#toCompare ??= isNew ? 'new' : 'all'
   }
 

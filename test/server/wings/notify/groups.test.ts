@@ -339,51 +339,6 @@ describe('a process that takes over', () => {
   })
 })
 
-it('after a loss, what fires is told, and what fires no more has ended', () => {
-  groups.take(alert('a'))
-  pass(30)
-  expect(told()).toEqual(['a firing'])
-  finish(groups.compare([alert('b'), undefined], false, () => false))
-  pass(300)
-  expect(told()).toEqual(['a resolved, b firing'])
-})
-
-describe('a comparison after a loss', () => {
-  beforeEach(() => {
-    for (const name of ['a', 'b']) groups.take(alert(name))
-    pass(30)
-    expect(told()).toEqual(['a firing, b firing'])
-  })
-
-  it('ends nothing and takes nothing while transitions are under way, and has to be done again', () => {
-    let isUnderWay = true
-    const compare = (): boolean => finish(groups.compare([alert('c')], false, () => isUnderWay))
-    expect(compare()).toBe(false)
-    pass(300)
-    expect(told()).toEqual([])
-    isUnderWay = false
-    expect(compare()).toBe(true)
-    pass(300)
-    expect(told()).toEqual(['a resolved, b resolved, c firing'])
-  })
-
-  it('stops where a transition comes, and ends nothing that has become another alert meanwhile', () => {
-    let isUnderWay = false
-    const steps = groups.compare([undefined], false, () => isUnderWay)
-    steps.next()
-    groups.take(alert('a', 'resolved'))
-    groups.take(alert('a'))
-    // The first of the two is passed over, and the second has ended.
-    expect(finish(steps)).toBe(true)
-    pass(300)
-    expect(told()).toEqual(['b resolved, a firing'])
-    const again = groups.compare([undefined], false, () => isUnderWay)
-    again.next()
-    isUnderWay = true
-    expect(finish(again)).toBe(false)
-  })
-})
-
 describe('an alert that nobody acknowledges', () => {
   const AFTER = 900 * SECOND
   let passed: string[]

@@ -1,0 +1,41 @@
+/** What a notifier has told is compared with the alerts that fire, when it has just begun, or when its channel has lost transitions. */
+import type { Steps } from '../../kit/running.ts'
+import type { NotifiedAlert } from './alert.ts'
+import { isApproval } from './approval-alerts.ts'
+import type { NotifyGroups } from './groups.ts'
+
+export interface ComparisonOptions {
+  readonly groups: Pick<NotifyGroups, 'alerts' | 'stateOf' | 'isLatest' | 'take'>
+  /** The alerts that fire now, each as it is when it is asked for, and undefined for others. */
+  readonly firing: Iterable<NotifiedAlert | undefined>
+  /** It has just begun: what it knows has not ended. */
+  readonly isNew: boolean
+  /** Whether transitions are under way: they say in order what this would say too early. */
+  readonly isUnderWay: () => boolean
+  readonly wallMs: () => number
+}
+
+/**
+ * What fires is taken, and what was told and fires no more has ended. What waits for approval is ended by the notifier itself. Returns
+ * false if it has to be done again, because transitions are under way.
+ */
+export function* compareWithFiring({ groups, firing, isNew, isUnderWay, wallMs }: ComparisonOptions): Steps<boolean> {
+  const known = new Map(groups.alerts().map((alert) => [alert.fingerprint, alert]))
+  for (const alert of firing) {
+    if (isUnderWay()) return false
+    // Before anything else can happen: later it may fire no more.
+    if (alert !== undefined && groups.stateOf(alert) !== 'firing') groups.take(alert)
+    if (alert !== undefined) known.delete(alert.fingerprint)
+    yield
+  }
+  if (isNew) return true
+  const endedMs = wallMs()
+  for (const alert of known.values()) {
+    if (isUnderWay()) return false
+    // What has become another one since has come by a transition.
+    const isEnded = alert.state === 'firing' && !isApproval(alert) && groups.isLatest(alert)
+    if (isEnded) groups.take({ ...alert, state: 'resolved', endedMs })
+    yield
+  }
+  return true
+}
