@@ -13,10 +13,21 @@ export type MatchOperator = (typeof MATCH_OPERATORS)[number]
 const MAX_ALTERNATIVES = 10_000
 /** Compiling takes time in proportion to the length, up to 17 ms for 1,000 characters. */
 const MAX_CHARACTERS = 5_000
-/** Characters, where what is repeated counts as often: compiling them takes up to 80 ms. */
+/** Characters, where what is repeated counts as often, and a class as what it takes: compiling them takes up to 100 ms. */
 const MAX_PARTS = 10_000
-/** A character, a class, an escape, a repetition, a bracket. */
-const PART = /\\[pPx]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]|\{(\d+)(,?)(\d*)\}|./gsu
+/** A quotation, an escape, a class, a repetition, a bracket, a character. */
+const PART =
+  /\\Q.*?(?:\\E|$)|\\[pPx]\{[^}]*\}|\\[pP].|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\{(\d+)(,?)(\d*)\}|./gsu
+/** What stands in a class: a class by its name, a range, or a character. */
+const MEMBER = /\\[pP](?:\{[^}]*\}|.)|\[:\^?\w+:\]|(\\x\{[^}]*\}|\\x..|\\.|.)(?:-(\\x\{[^}]*\}|\\x..|\\.|.))?/gsu
+/** Somewhere upper and lower case are the same. */
+const FOLDS = /\(\?[a-zA-Z]*i/
+/** Of a class of Unicode, such as `\pL`, which has hundreds of ranges. */
+const UNICODE_CLASS_PARTS = 64
+/** So many members of a class are put together in the time that a character takes. */
+const MEMBERS_PER_PART = 8
+/** Where case is the same, each character of a range is looked up, from the first one to the last one that has a case. */
+const [FIRST_FOLDED, LAST_FOLDED, FOLDED_PER_PART] = [0x41, 0x1e943, 128]
 
 /** What an expression does. The library's own types need a newer TypeScript than a program may have that embeds the server. */
 export interface CompiledRegex {
@@ -89,8 +100,9 @@ export class RegexMemory {
   readonly #byText = new Map<string, CompiledRegex>()
   readonly #mostParts: number
   #characters = 0
+  #parts = 0
 
-  /** `mostParts`: of each, in characters, where what is repeated counts as often. */
+  /** `mostParts`: characters of all of them, where what is repeated counts as often. */
   constructor(mostParts = MAX_PARTS) {
     this.#mostParts = mostParts
   }
@@ -103,6 +115,12 @@ export class RegexMemory {
     if (this.#characters > MAX_CHARACTERS)
       throw new RegexError(
         `regular expressions have ${this.#characters} characters together, at most ${MAX_CHARACTERS} are allowed`,
+      )
+    const before = this.#parts
+    this.#parts += partsOf(expression)
+    if (before > 0 && this.#parts > this.#mostParts)
+      throw new RegexSizeError(
+        `regular expressions have more than ${this.#mostParts} characters together, with what they repeat and fold, and may have so many`,
       )
     const compiled = compiledRegex(expression, { mostParts: this.#mostParts })
     this.#byText.set(expression, compiled)
@@ -127,7 +145,7 @@ export function compiledRegex(expression: string, options: RegexOptions = {}): C
     )
   if (partsOf(expression) > mostParts)
     throw new RegexSizeError(
-      `a regular expression has more than ${mostParts} characters, with what it repeats, and may have so many`,
+      `a regular expression has more than ${mostParts} characters, with what it repeats and folds, and may have so many`,
     )
   try {
     return RE2JS.compile(expression, isDotAll ? RE2JS.DOTALL : 0)
@@ -138,10 +156,14 @@ export function compiledRegex(expression: string, options: RegexOptions = {}): C
   }
 }
 
-/** About how large it becomes when it is compiled: repetitions are written out, and those within each other multiply. */
+/**
+ * About how much it takes to compile it, in characters: repetitions are written out, and those within each other multiply. What a class
+ * takes is taken once.
+ */
 function partsOf(expression: string): number {
+  const folds = FOLDS.test(expression)
   const outside: number[] = []
-  let [all, last] = [0, 0]
+  let [all, last, classes] = [0, 0, 0]
   for (const { 0: part, 1: least, 2: comma, 3: most } of expression.matchAll(PART)) {
     if (part === '(') {
       outside.push(all)
@@ -153,13 +175,35 @@ function partsOf(expression: string): number {
       const times = Math.max(Number(most), Number(least) + (comma === '' ? 0 : 1), 1)
       all += last * (times - 1)
       last *= times
+    } else if (part.startsWith('\\Q')) {
+      last = 1
+      all += part.length
     } else {
       // One that repeats stays what it is, and is one more.
       if (!/^[*+?|]$/.test(part)) last = 1
       all++
+      if (part.length > 1) classes += classParts(part, folds)
     }
   }
-  return all + outside.reduce((sum, one) => sum + one, 0)
+  return Math.ceil(all + classes) + outside.reduce((sum, one) => sum + one, 0)
+}
+
+/** What a class takes besides, or an escape, which may be one. */
+function classParts(text: string, folds: boolean): number {
+  let parts = 0
+  for (const { 0: member, 1: first = '', 2: last } of text.replace(/^\[\^?|\]$/g, '').matchAll(MEMBER)) {
+    parts += /^\\[pP]/.test(member) ? UNICODE_CLASS_PARTS : 1 / MEMBERS_PER_PART
+    if (!folds || last === undefined) continue
+    const folded = Math.min(codePointOf(last), LAST_FOLDED) - Math.max(codePointOf(first), FIRST_FOLDED)
+    parts += Math.max(0, folded) / FOLDED_PER_PART
+  }
+  return parts
+}
+
+function codePointOf(character: string): number {
+  const digits = /^\\x\{?([^}]*)/.exec(character)?.[1]
+  const code = digits === undefined ? character.codePointAt(0) : Number.parseInt(digits, 16)
+  return code ?? 0
 }
 
 /** The texts of `a|b|c`, also in one pair of brackets; undefined if it is more than such a list. */

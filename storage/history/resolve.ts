@@ -6,13 +6,7 @@ import { createRequire } from 'node:module'
 import type { Database, Statement } from 'better-sqlite3'
 import { placeOf, seriesAt } from './codec/page.ts'
 import { labelsOf, NAME_TERM_LABEL, type SeriesRow } from './series-table.ts'
-import {
-  HistoryExpressionError,
-  type HistoryMatcher,
-  type HistorySeries,
-  MAX_MATCHER_TEXT,
-  matcherTextLength,
-} from './store.ts'
+import { HistoryExpressionError, type HistoryMatcher, type HistorySeries, matcherTextProblem } from './store.ts'
 
 /** Loaded with the first expression: a thread that has none is smaller by it. */
 const regularExpressions = (): typeof import('re2js') => createRequire(import.meta.url)('re2js')
@@ -47,30 +41,39 @@ export interface CompiledMatcher {
   readonly size: number
 }
 
+type Expression = Pick<CompiledMatcher, 'has' | 'size'>
+
 /** Throws HistoryExpressionError. */
 export function compileMatchers(matchers: readonly HistoryMatcher[]): CompiledMatcher[] {
-  const length = matcherTextLength(matchers)
-  if (length > MAX_MATCHER_TEXT)
-    throw new HistoryExpressionError(
-      `the texts of the matchers have ${length} characters, and may have ${MAX_MATCHER_TEXT}`,
-    )
-  return matchers.map(compileMatcher)
+  const problem = matcherTextProblem(matchers)
+  if (problem !== undefined) throw new HistoryExpressionError(`the texts of the matchers: ${problem}`)
+  const expressions = new Map<string, Expression>()
+  return matchers.map((matcher) => compileMatcher(matcher, expressions))
 }
 
-function compileMatcher({ label, operator, text, texts }: HistoryMatcher): CompiledMatcher {
+/** `expressions`: those that are compiled already. */
+function compileMatcher(
+  { label, operator, text, texts }: HistoryMatcher,
+  expressions: Map<string, Expression>,
+): CompiledMatcher {
   const isNegative = operator === '!=' || operator === '!~'
   const all = operator === '=' || operator === '!=' ? [text] : texts
   if (all !== undefined) {
     const listed = new Set(all)
     return { label, texts: listed, isNegative, has: (other) => listed.has(other), size: 0 }
   }
+  const expression = expressions.get(text) ?? compiled(text)
+  expressions.set(text, expression)
+  return { label, texts: undefined, isNegative, ...expression }
+}
+
+function compiled(text: string): Expression {
   const { RE2JS, RE2JSException } = regularExpressions()
   try {
     // By itself: the parentheses around it must not close those that are missing in it.
     if (text.includes(')')) RE2JS.compile(text)
     const expression = RE2JS.compile(`^(?s:${text})$`)
-    const size = expression.programSize()
-    return { label, texts: undefined, isNegative, has: (other) => expression.test(other), size }
+    return { has: (other) => expression.test(other), size: expression.programSize() }
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error
     throw new HistoryExpressionError(`\`${text}\` is no regular expression of RE2: ${error.message}`)

@@ -127,12 +127,18 @@ export interface HistoryMatcher {
   readonly texts?: readonly string[] | undefined
 }
 
-/** Characters of all texts of a query: what expressions cost grows with their length. */
-export const MAX_MATCHER_TEXT = 16_384
+/** Characters of all texts of a query, and of its expressions, which take time to be compiled: each once. */
+const [MAX_MATCHER_TEXT, MAX_EXPRESSION_TEXT] = [16_384, 5_000]
 
-/** How many characters matchers have together; lists of texts are looked up, and do not count. */
-export function matcherTextLength(matchers: readonly HistoryMatcher[]): number {
-  return matchers.reduce((sum, { text, texts }) => sum + (texts === undefined ? text.length : 0), 0)
+/** Why texts of matchers are too long, for people; undefined if they are not. Lists of texts are looked up, and do not count. */
+export function matcherTextProblem(matchers: readonly HistoryMatcher[]): string | undefined {
+  const own = matchers.filter(({ texts }) => texts === undefined)
+  const all = own.reduce((sum, { text }) => sum + text.length, 0)
+  if (all > MAX_MATCHER_TEXT) return `${all} characters together, and at most ${MAX_MATCHER_TEXT} are compared`
+  const expressions = own.filter(({ operator }) => operator === '=~' || operator === '!~').map(({ text }) => text)
+  const length = [...new Set(expressions)].reduce((sum, text) => sum + text.length, 0)
+  if (length <= MAX_EXPRESSION_TEXT) return undefined
+  return `patterns and expressions have ${length} characters together, and may have ${MAX_EXPRESSION_TEXT}`
 }
 
 /** Both ends of the range are included. */

@@ -35,6 +35,12 @@ describe('matchers', () => {
     '((a{9}){9}){9}'.repeat(20),
     '(a?){1,1000}'.repeat(6),
     '(((a{99}){99}){99}',
+    `(?i)${'[B-\\x{10ffff}]'.repeat(11)}`,
+    `(?i)[${'B-\u{10ffff}'.repeat(11)}]`,
+    `(?si:${'[^\\x{42}-\\x{1ffff}]'.repeat(11)})`,
+    '\\pL'.repeat(160),
+    `[${'\\P{Greek}'.repeat(160)}]`,
+    `\\Q[\\E${'a{1000}'.repeat(11)}]`,
   ])('%.40s would take long to compile, and is refused', (text) =>
     expect(() => new LabelMatcher('a', '=~', text)).toThrow('more than 10000 characters, with what it repeats'),
   )
@@ -45,6 +51,12 @@ describe('matchers', () => {
     '[[:alpha:]{1000}]{1000}',
     'a{,1000}'.repeat(20),
     '(?P<n>[0-9]{1,3}\\.){3}',
+    `(?i)${'[A-Z0-9_.-]+'.repeat(50)}`,
+    `(?i)${'[а-яё]'.repeat(100)}`,
+    '[B-\\x{10ffff}]'.repeat(100),
+    '(?i)[B-\\x{ffff}]{100}',
+    '\\p{Nd}{1,50}',
+    '\\Qa{1000}\\E'.repeat(50),
   ])('%.40s is none that would', (text) => expect(matches('=~', text, 'none')).toBe(false))
 
   it('list plain alternatives, for a source that looks them up', () => {
@@ -67,6 +79,12 @@ describe('matchers', () => {
     for (let times = 0; times < 3; times++) matcher(long)
     matcher(`${long}*`)
     expect(() => matcher(`y${long}`)).toThrow('regular expressions have 7205 characters together, at most 5000')
+    // In each of two a repetition counts, and both together are too much.
+    const repeating = new RegexMemory()
+    for (const text of ['(a{30}){30}', '(b{30}){30}']) new LabelMatcher('a', '=~', text.repeat(5), repeating)
+    expect(() => new LabelMatcher('a', '=~', '(c{30}){30}'.repeat(5), repeating)).toThrow(
+      'regular expressions have more than 10000 characters together, with what they repeat',
+    )
     // A list of texts is none.
     expect(matcher('x|'.repeat(9_000)).matches('x')).toBe(true)
   })

@@ -6,12 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Field, type Value, VOID } from '../../../protocol/monitor/value.ts'
 import { prometheusLabel } from '../../../protocol/prometheus/names.ts'
-import {
-  type HistoryMatcher,
-  type HistorySeries,
-  MAX_MATCHER_TEXT,
-  matcherTextLength,
-} from '../../../storage/history/store.ts'
+import { type HistoryMatcher, type HistorySeries, matcherTextProblem } from '../../../storage/history/store.ts'
 import type { Kit } from '../../kit/kit.ts'
 import {
   type Arguments,
@@ -293,12 +288,9 @@ function matchersOf(args: Arguments): HistoryMatcher[] {
     throw new StatusError('INVALID_ARGUMENT', '`metric` is missing: the name of a metric, or a pattern')
   const labels = [...args].filter(([label]) => !ownArguments.has(label))
   const matchers = [matcherOf('__name__', name), ...labels.map(([label, text]) => labelMatcher(label, String(text)))]
-  const length = matcherTextLength(matchers)
-  if (length <= MAX_MATCHER_TEXT) return matchers
-  throw new StatusError(
-    'INVALID_ARGUMENT',
-    `\`metric\` and labels: ${length} characters together, and at most ${MAX_MATCHER_TEXT} are compared`,
-  )
+  const problem = matcherTextProblem(matchers)
+  if (problem === undefined) return matchers
+  throw new StatusError('INVALID_ARGUMENT', `\`metric\` and labels: ${problem}`)
 }
 
 /** Of a label as it is named in Prometheus or at its source. */

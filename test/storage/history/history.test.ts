@@ -405,12 +405,17 @@ describe('series', () => {
   it('of a text that is too long are an error', () => {
     const matchers: HistoryMatcher[] = ['host', 'job'].map((label) => ({
       label,
-      operator: '=~',
+      operator: '!=',
       text: 'a|'.repeat(4_097),
     }))
     expect(() => all(history.select(query('acme', { matchers })))).toThrow(
-      'the texts of the matchers have 16388 characters, and may have 16384',
+      'the texts of the matchers: 16388 characters together, and at most 16384 are compared',
     )
+    const repeated = (text: string) => ['a', 'b'].map((label) => ({ label, operator: '=~', text }) as const)
+    expect(() => all(history.select(query('acme', { matchers: repeated('a.'.repeat(2_501)) })))).toThrow(
+      'patterns and expressions have 5002 characters together, and may have 5000',
+    )
+    expect(all(history.select(query('acme', { matchers: repeated('a.'.repeat(2_500)) })))).toEqual([])
     expect(all(history.select(query('acme', { matchers: matchers.slice(1) })))).not.toEqual([])
   })
 

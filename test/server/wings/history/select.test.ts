@@ -367,5 +367,7 @@ describe('losses and windows', () => {
     expect(asked.map(({ stepMs }) => stepMs)).toEqual([1, 1])
     await expect(answer({ metric: 'test.a', step_ms: 10n ** 15n }, 'north')).rejects.toThrow('a year')
     await expect(answer({ metric: 'a'.repeat(20_000) }, 'north')).rejects.toThrow('20000 characters')
+    const metric = 'a*'.repeat(2_000)
+    await expect(answer({ metric }, 'north')).rejects.toThrow('have 6000 characters together, and may have 5000')
   })
 })
