@@ -10,19 +10,19 @@ export interface ComparisonOptions {
   readonly firing: Iterable<NotifiedAlert | undefined>
   /** It has just begun: what it knows has not ended. */
   readonly isNew: boolean
-  /** Whether transitions are under way: they say in order what this would say too early. */
-  readonly isUnderWay: () => boolean
+  /** Whether it has to be done later: transitions that are under way say in order what this would say too early. */
+  readonly mustWait: () => boolean
   readonly wallMs: () => number
 }
 
 /**
  * What fires is taken, and what was told and fires no more has ended. What waits for approval is ended by the notifier itself. Returns
- * false if it has to be done again, because transitions are under way.
+ * false if it has to be done again later.
  */
-export function* compareWithFiring({ groups, firing, isNew, isUnderWay, wallMs }: ComparisonOptions): Steps<boolean> {
+export function* compareWithFiring({ groups, firing, isNew, mustWait, wallMs }: ComparisonOptions): Steps<boolean> {
   const known = new Map(groups.alerts().map((alert) => [alert.fingerprint, alert]))
   for (const alert of firing) {
-    if (isUnderWay()) return false
+    if (mustWait()) return false
     // Before anything else can happen: later it may fire no more.
     if (alert !== undefined && groups.stateOf(alert) !== 'firing') groups.take(alert)
     if (alert !== undefined) known.delete(alert.fingerprint)
@@ -31,7 +31,7 @@ export function* compareWithFiring({ groups, firing, isNew, isUnderWay, wallMs }
   if (isNew) return true
   const endedMs = wallMs()
   for (const alert of known.values()) {
-    if (isUnderWay()) return false
+    if (mustWait()) return false
     // What has become another one since has come by a transition.
     const isEnded = alert.state === 'firing' && !isApproval(alert) && groups.isLatest(alert)
     if (isEnded) groups.take({ ...alert, state: 'resolved', endedMs })

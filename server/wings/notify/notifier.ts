@@ -47,7 +47,8 @@ export interface NotifierOptions {
   readonly ended: (notification: Notification, outcome: NotificationOutcome) => void
   /** What is wrong, for people; empty when the receiver takes notifications again. */
   readonly state: (problem: string) => void
-  readonly lost: (count: number) => void
+  /** Transitions were lost; `madeUp` has to be called when that is made up for: until then it would be said again at the next start. */
+  readonly lost: (count: number, madeUp: () => void) => void
   /** Called when the channel must be left. */
   readonly left: (notifier: Notifier) => void
 }
@@ -63,6 +64,8 @@ export class Notifier implements ChannelConnection {
   readonly #over = new AbortController()
   readonly #backoff: Backoff
   #isReading = false
+  /** Those that are not made up for. */
+  #losses = 0
   #timer: Timer | undefined
   #wake: () => void = () => {}
   /** Called when something was told. */
@@ -150,8 +153,8 @@ export class Notifier implements ChannelConnection {
       const message = readMessage(reader.reset(bytes, start, at, view))
       if (message.kind === 'gap') {
         counts.lost += message.count
-        lost(message.count)
-        transitions.push({ transaction: message.transaction, alert: undefined })
+        this.#losses++
+        lost(message.count, () => this.#madeUp(message.transaction))
       } else if (message.kind === 'value') {
         const { transaction, metric, time, value } = message
         // Without a binding it is a result, or the binding was stopped meanwhile.
@@ -167,6 +170,12 @@ export class Notifier implements ChannelConnection {
     }
   }
 
+  #madeUp(transaction: number): void {
+    if (this.#isOver) return
+    this.#losses--
+    if (transaction !== 0) this.#options.channel.queue.commit(transaction, false)
+  }
+
   /** Takes transitions from one on, and commits them; gives the first that has to wait. */
   *#takeFrom(transitions: readonly Transition[], from: number): Steps<number> {
     const { channel, groups, isWanted, counts } = this.#options
@@ -177,7 +186,8 @@ export class Notifier implements ChannelConnection {
         if (!groups.take(alert)) return at
         counts.transitions++
       }
-      if (transaction !== 0) channel.queue.commit(transaction, true)
+      // What stands before it may be a loss that is not made up for.
+      if (transaction !== 0) channel.queue.commit(transaction, this.#losses === 0)
       if (at % PER_STEP === 0) yield
     }
     return transitions.length

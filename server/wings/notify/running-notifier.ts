@@ -65,6 +65,8 @@ export class RunningNotifier implements InForce {
   #isEscalating = false
   /** What it was told is to be compared with what fires: only with what it was not told yet, or with all. */
   #toCompare: 'new' | 'all' | undefined
+  /** Are called when losses are made up for by a comparison. */
+  #losses: (() => void)[] = []
   readonly #over = new AbortController()
 
   /** `before`: another one of its name, which it goes on from. */
@@ -183,7 +185,7 @@ export class RunningNotifier implements InForce {
 
   #compareIfIdle(): void {
     const { groups } = this
-    if (groups === undefined || this.#toCompare === undefined || this.#comesInOrder(groups)) return
+    if (groups === undefined || this.#toCompare === undefined || this.#mustWait(groups)) return
     const steps = this.#comparison(groups, this.#toCompare === 'new')
     this.#toCompare = undefined
     const look = (): void => this.#notifier?.lookAgain()
@@ -191,19 +193,25 @@ export class RunningNotifier implements InForce {
   }
 
   *#comparison(groups: NotifyGroups, isNew: boolean): Steps<void> {
+    const losses = this.#losses.splice(0)
     const isDone = yield* compareWithFiring({
       groups,
       firing: this.#wanted(),
       isNew,
-      isUnderWay: () => this.#comesInOrder(groups),
+      mustWait: () => this.#mustWait(groups),
       wallMs: () => this.#kit.clock.wallMs(),
     })
-    if (!isDone) this.#toCompare ??= isNew ? 'new' : 'all'
+    if (isDone) {
+      for (const madeUp of losses) madeUp()
+      return
+    }
+    this.#losses.unshift(...losses)
+    this.#toCompare ??= isNew ? 'new' : 'all'
   }
 
   /** Whether transitions say in order what a comparison would say too early. Where there is no room for them, it makes some. */
-  #comesInOrder(groups: NotifyGroups): boolean {
-    return this.#isUnderWay && !groups.isFull
+  #mustWait(groups: NotifyGroups): boolean {
+    return this.#over.signal.aborted || (this.#isUnderWay && !groups.isFull)
   }
 
   /** Whether transitions are in its channel. */
@@ -377,7 +385,8 @@ export class RunningNotifier implements InForce {
           log.warn({ notifier: name, tenant, detail: outcome.detail }, 'a receiver has refused a notification')
       },
       state: (problem) => this.#changed(problem),
-      lost: (count) => {
+      lost: (count, madeUp) => {
+        this.#losses.push(madeUp)
         log.warn({ notifier: name, tenant, count }, 'the channel of a notifier has lost transitions')
         this.#inhibitions?.lookAgain()
         this.#compare(false)

@@ -23,7 +23,10 @@ class Channel {
   readonly delivered = {
     owner: { tenant: 'default' },
     bindings: new Map([[1, {}]]),
-    queue: { counts: { queued: 0, inFlight: 0 }, commit: () => {} },
+    queue: {
+      counts: { queued: 0, inFlight: 0 },
+      commit: (id: number, through: boolean) => done.push(`commit ${id} ${through}`),
+    },
     outbox: {
       drained: () => {},
       failed: (error: unknown) => {
@@ -222,7 +225,7 @@ it('no step of a change compiles more than one regular expression', async () => 
 /** Something was lost on the way to the notifier. */
 async function lose(reason: GapReason): Promise<void> {
   const writer = new XdrWriter()
-  writeGap(writer, { transaction: 0, metric: 1, count: 3, from: 0, to: 0, reason })
+  writeGap(writer, { transaction: 7, metric: 1, count: 3, from: 0, to: 0, reason })
   channels.get(CHANNEL)?.connection?.writeValues(writer.copy(), () => {})
   for (let turns = 0; turns < 5; turns++) await turn()
 }
@@ -247,7 +250,10 @@ it('what was lost is looked for when no transitions are under way any more, whic
   await lose(GapReason.restart)
   notifiers.sweep()
   expect(known()).toEqual([])
+  // Until then it comes again at the next start.
+  expect(done).not.toContain('commit 7 false')
   counts.queued = 0
   notifiers.sweep()
   expect(known()).toMatchObject([{ rule: 'Lost', state: 'firing' }])
+  expect(done.filter((what) => what.startsWith('commit'))).toEqual(['commit 7 false'])
 })
