@@ -21,7 +21,7 @@ const STOP_MS = 5_000
 /** A node hands over what it has accepted, too: a nats-server that has lost the lead of the log needs ten seconds to notice it. */
 const NODE_STOP_MS = 25_000
 
-/** So much of the heap, in percent, is added to it before all of it is looked at for garbage (decision 36). */
+/** By how much the heap grows, in percent, before all of it is looked at for garbage (decision 36). */
 const HEAP_GROWTH = 50
 
 export interface ServeOptions {

@@ -185,6 +185,14 @@ test('an empty --data is refused, and nothing is made in the current directory',
   expect(readdirSync(directory)).toEqual([])
 })
 
+test('V8 knows the option by which the heap of a server grows, and nothing is said about it', async () => {
+  const { stdout } = spawnSync(process.execPath, ['--v8-options'], { encoding: 'utf8' })
+  expect(stdout).toContain('--heap-growing-percent')
+  // V8 writes to standard error what it does not know.
+  const { errors } = await serve('[producer]\nnothing = 1\n')
+  expect(errors).not.toContain('heap-growing-percent')
+})
+
 describe('a server that runs', () => {
   let server: ServerProcess
   beforeAll(async () => {
