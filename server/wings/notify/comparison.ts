@@ -5,7 +5,7 @@ import { isApproval } from './approval-alerts.ts'
 import type { NotifyGroups } from './groups.ts'
 
 export interface ComparisonOptions {
-  readonly groups: Pick<NotifyGroups, 'alerts' | 'stateOf' | 'isLatest' | 'take'>
+  readonly groups: Pick<NotifyGroups, 'alerts' | 'isKnownToFire' | 'isLatest' | 'take'>
   /** The alerts that fire now, each as it is when it is asked for, and undefined for others. */
   readonly firing: Iterable<NotifiedAlert | undefined>
   /** It has just begun: what it knows has not ended. */
@@ -16,15 +16,15 @@ export interface ComparisonOptions {
 }
 
 /**
- * What fires is taken, and what was told and fires no more has ended. What waits for approval is ended by the notifier itself. Returns
- * false if it has to be done again later.
+ * What fires is taken, also where it has ended and fires again, and what was told and fires no more has ended. What waits for approval is
+ * ended by the notifier itself. Returns false if it has to be done again later.
  */
 export function* compareWithFiring({ groups, firing, isNew, mustWait, wallMs }: ComparisonOptions): Steps<boolean> {
   const known = new Map(groups.alerts().map((alert) => [alert.fingerprint, alert]))
   for (const alert of firing) {
     if (mustWait()) return false
     // Before anything else can happen: later it may fire no more.
-    if (alert !== undefined && groups.stateOf(alert) !== 'firing') groups.take(alert)
+    if (alert !== undefined && !groups.isKnownToFire(alert)) groups.take(alert, true)
     if (alert !== undefined) known.delete(alert.fingerprint)
     yield
   }
@@ -34,7 +34,7 @@ export function* compareWithFiring({ groups, firing, isNew, mustWait, wallMs }: 
     if (mustWait()) return false
     // What has become another one since has come by a transition.
     const isEnded = alert.state === 'firing' && !isApproval(alert) && groups.isLatest(alert)
-    if (isEnded) groups.take({ ...alert, state: 'resolved', endedMs })
+    if (isEnded) groups.take({ ...alert, state: 'resolved', endedMs }, true)
     yield
   }
   return true

@@ -1,6 +1,6 @@
 /** A group of alerts of a notifier, with what it knows of each of them. */
 import type { Label } from '../../kit/delivered-values.ts'
-import type { NotifyAlertRow } from '../../kit/peer.ts'
+import type { NotifyAlertRow, NotifyGroupRow } from '../../kit/peer.ts'
 import { type NotifiedAlert, textOfLabel } from './alert.ts'
 import type { Notification } from './notification.ts'
 
@@ -25,6 +25,8 @@ export type TellingVerdict = 'changed' | 'same' | 'muted' | 'over'
 export interface Member {
   alert: NotifiedAlert
   told: NotifyAlertRow['told']
+  /** After what was told, or is being told, it has ended and begun to fire again, which a loss has hidden: that is to be told. */
+  hasFiredAgain: boolean
   /** It fires, and was not to be told when it was looked at last. */
   isMuted: boolean
   /** Since when it has waited for somebody to acknowledge it. */
@@ -39,7 +41,8 @@ export interface Member {
 export type KnownAlert = Pick<NotifiedAlert, 'kind' | 'labels' | 'fingerprint'>
 
 /** An alert as it is stored. */
-export type StoredAlert = NotifiedAlert & Partial<Pick<Member, 'waitingMs' | 'isEscalated' | 'acknowledgedMs'>>
+type StoredAlert = NotifiedAlert &
+  Partial<Pick<Member, 'hasFiredAgain' | 'waitingMs' | 'isEscalated' | 'acknowledgedMs'>>
 
 export interface Group {
   /** As it is stored. */
@@ -81,8 +84,16 @@ export function groupLabels(alert: KnownAlert, { groupBy }: Pick<GroupingRules, 
 }
 
 /** Whether something is to be told of it. */
-export function isChange({ alert, told }: Member): boolean {
-  return alert.state === 'firing' ? told === 'nothing' : told === 'firing'
+export function isChange({ alert, told, hasFiredAgain }: Member): boolean {
+  return alert.state === 'firing' ? told === 'nothing' || hasFiredAgain : told === 'firing'
+}
+
+/** A clock that was set back must not keep anybody waiting for longer: nothing was told later than now. */
+export function moveBack(group: Group, nowMs: number): void {
+  const aheadMs = group.toldMs - nowMs
+  if (aheadMs <= 0) return
+  group.toldMs = nowMs
+  if (group.dueMs > 0) group.dueMs -= aheadMs
 }
 
 export function keyOf(labels: readonly Label[]): string {
@@ -93,4 +104,24 @@ export function keyOf(labels: readonly Label[]): string {
 export function earlier(oneMs: number, otherMs: number): number {
   if (oneMs === 0 || otherMs === 0) return oneMs + otherMs
   return Math.min(oneMs, otherMs)
+}
+
+export function alertRow(
+  notifier: string,
+  { alert, told, hasFiredAgain, waitingMs, isEscalated, acknowledgedMs }: Member,
+): NotifyAlertRow {
+  const seldom = { ...(acknowledgedMs > 0 && { acknowledgedMs }), ...(hasFiredAgain && { hasFiredAgain }) }
+  const stored: StoredAlert = { ...alert, waitingMs, isEscalated, ...seldom }
+  return { notifier, fingerprint: alert.fingerprint, alert: JSON.stringify(stored), told }
+}
+
+export function memberOf({ alert: text, told }: NotifyAlertRow, nowMs: number): Member {
+  const stored = JSON.parse(text) as StoredAlert
+  const { waitingMs = nowMs, isEscalated = false, acknowledgedMs = 0, hasFiredAgain = false, ...alert } = stored
+  return { alert, told, hasFiredAgain, isMuted: false, waitingMs, isEscalated, acknowledgedMs }
+}
+
+export function groupRow(notifier: string, { key, number, toldMs, dueMs, sending }: Group): NotifyGroupRow {
+  const text = sending === undefined ? '' : JSON.stringify(sending)
+  return { notifier, labels: key, number, told: toldMs, due: dueMs, sending: text }
 }

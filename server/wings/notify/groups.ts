@@ -10,16 +10,19 @@ import type { NotifiedAlert } from './alert.ts'
 import { APPROVALS_GROUP, groupTimesOf, isApproval } from './approval-alerts.ts'
 import type { ButtonClaim } from './button-tokens.ts'
 import {
+  alertRow,
   earlier,
   type Group,
   type GroupingRules,
   groupLabels,
+  groupRow,
   isChange,
   type KnownAlert,
   keyOf,
   type Member,
+  memberOf,
+  moveBack,
   newGroup,
-  type StoredAlert,
   type TellingVerdict,
 } from './group-members.ts'
 import type { Notification } from './notification.ts'
@@ -69,14 +72,14 @@ export class NotifyGroups {
       this.#sending ??= group
     }
     const nowMs = options.wallMs()
-    for (const { alert: text, told } of options.alerts) {
-      const { waitingMs = nowMs, isEscalated = false, acknowledgedMs = 0, ...alert } = JSON.parse(text) as StoredAlert
-      const group = this.#groupOf(this.#labelsOf(alert))
-      group.members.set(alert.fingerprint, { alert, told, isMuted: false, waitingMs, isEscalated, acknowledgedMs })
+    for (const row of options.alerts) {
+      const member = memberOf(row, nowMs)
+      this.#groupOf(this.#labelsOf(member.alert)).members.set(member.alert.fingerprint, member)
       this.#count++
     }
     // Groups may have been made by other labels, and be told by other times: all are looked at now.
     for (const group of [...this.#groups.values()]) {
+      moveBack(group, nowMs)
       const isTold = [...group.members.values()].some(({ told }) => told === 'firing')
       if (isTold && group.toldMs === 0) group.toldMs = nowMs
       if (group.members.size === 0 && group.sending === undefined) this.#end(group)
@@ -103,9 +106,9 @@ export class NotifyGroups {
 
   /**
    * Takes what has become of an alert. Returns false if it has to be given again when something was told: where each transition is
-   * told, the one before comes first.
+   * told, the one before comes first. After a loss transitions are missing, and it is taken in any case.
    */
-  take(alert: NotifiedAlert): boolean {
+  take(alert: NotifiedAlert, isAfterLoss = false): boolean {
     const { rules, wallMs } = this.#options
     const labels = this.#labelsOf(alert)
     const { fingerprint, state } = alert
@@ -114,16 +117,19 @@ export class NotifyGroups {
     if (known === undefined && this.isFull) return false
     const group = this.#groupOf(labels)
     const isTold = known === undefined || known.isMuted || !isChange(known)
-    if (rules.groupIntervalMs === 0 && !isTold) return false
+    if (rules.groupIntervalMs === 0 && !isTold && !isAfterLoss) return false
     const nowMs = wallMs()
-    const goesOn = known?.alert.state === 'firing' && state === 'firing'
+    moveBack(group, nowMs)
+    const isAnother = known !== undefined && known.alert.firedMs !== alert.firedMs
+    const goesOn = known?.alert.state === 'firing' && state === 'firing' && !isAnother
     const member: Member = {
       alert,
       told: known?.told ?? 'nothing',
+      hasFiredAgain: known?.hasFiredAgain === true || (isAfterLoss && isAnother),
       isMuted: false,
       waitingMs: goesOn ? known.waitingMs : nowMs,
       isEscalated: goesOn && known.isEscalated,
-      acknowledgedMs: goesOn && known.alert.firedMs === alert.firedMs ? known.acknowledgedMs : 0,
+      acknowledgedMs: goesOn ? known.acknowledgedMs : 0,
     }
     // What nobody has heard of has ended before anybody was told, or while nobody is to hear of ends.
     if (state === 'resolved' && !this.#isSent(group, fingerprint) && member.told === 'nothing') {
@@ -168,6 +174,12 @@ export class NotifyGroups {
     return this.#memberOf(alert)?.alert.state
   }
 
+  /** Whether an alert that fires is known to do so, and has not ended and begun again since. */
+  isKnownToFire(alert: NotifiedAlert): boolean {
+    const known = this.#memberOf(alert)?.alert
+    return known?.state === 'firing' && known.firedMs === alert.firedMs
+  }
+
   /** Whether it is what was taken last of this alert. */
   isLatest(alert: NotifiedAlert): boolean {
     return this.#memberOf(alert)?.alert === alert
@@ -204,8 +216,8 @@ export class NotifyGroups {
     if (this.#memberOf(firing) === undefined) return
     const waitsFirst = isHeld() || (yield* isMuted(firing))
     const member = this.#memberOf(firing)
-    // What fires again since is another alert, of which the transition is under way.
-    if (member === undefined || member.isEscalated || member.alert.firedMs !== firing.firedMs) return
+    // What fires again since is another alert, of which the transition is under way. Rules move when one fired back with the clock.
+    if (member === undefined || member.isEscalated || member.alert.firedMs < firing.firedMs) return
     const nowMs = wallMs()
     // Somebody has acknowledged it, or nobody is to hear of it now; or the clock was set back.
     if (waitsFirst || member.waitingMs > nowMs) member.waitingMs = nowMs
@@ -232,8 +244,10 @@ export class NotifyGroups {
   rows(): { readonly groups: readonly NotifyGroupRow[]; readonly alerts: readonly NotifyAlertRow[] } {
     const groups = [...this.#groups.values()]
     return {
-      groups: groups.map((group) => this.#groupRow(group)),
-      alerts: groups.flatMap(({ members }) => [...members.values()].map((member) => this.#alertRow(member))),
+      groups: groups.map((group) => groupRow(this.#options.notifier, group)),
+      alerts: groups.flatMap(({ members }) =>
+        [...members.values()].map((member) => alertRow(this.#options.notifier, member)),
+      ),
     }
   }
 
@@ -242,11 +256,11 @@ export class NotifyGroups {
     if (this.#sending?.sending !== undefined) return this.#sending.sending
     if (this.#options.isHeld()) return undefined
     const nowMs = this.#options.wallMs()
+    for (const group of this.#groups.values()) moveBack(group, nowMs)
     const due = [...this.#groups.values()].filter((group) => this.#isDue(group, nowMs))
     for (const group of due.sort((one, other) => one.dueMs - other.dueMs)) {
       // What comes meanwhile may have given it another time.
       if (!this.#isDue(group, nowMs)) continue
-      group.toldMs = Math.min(group.toldMs, nowMs)
       const notification = yield* this.#begin(group, nowMs)
       if (notification !== undefined) return notification
       yield
@@ -286,14 +300,17 @@ export class NotifyGroups {
     group.sending = undefined
     this.#sending = [...this.#groups.values()].find(({ sending }) => sending !== undefined)
     const nowMs = wallMs()
-    for (const { fingerprint, state } of notification.alerts) {
+    for (const { fingerprint, state, firedMs } of notification.alerts) {
       const member = group.members.get(fingerprint)
       group.repeated.add(fingerprint)
       if (member === undefined) continue
       const hasEnded = state === 'resolved'
       const isOver = hasEnded && member.alert.state === 'resolved'
       if (isOver && !this.#isRepeated(member.alert, nowMs)) this.#forget(group, fingerprint)
-      else this.#put(group, { ...member, told: hasEnded ? 'nothing' : 'firing' })
+      else {
+        const hasFiredAgain = member.hasFiredAgain && !hasEnded && member.alert.firedMs !== firedMs
+        this.#put(group, { ...member, told: hasEnded ? 'nothing' : 'firing', hasFiredAgain })
+      }
     }
     group.toldMs = nowMs
     if (group.members.size === 0) {
@@ -397,7 +414,7 @@ export class NotifyGroups {
     member.isMuted = yield* isMuted(alert)
     if (wasMuted && !member.isMuted) member.waitingMs = nowMs
     if (member.isMuted && !(rules.repeatsMuted && told === 'firing')) return 'muted'
-    return told === 'nothing' ? 'changed' : 'same'
+    return isChange(member) ? 'changed' : 'same'
   }
 
   /** Of what has ended. */
@@ -452,13 +469,7 @@ export class NotifyGroups {
     if (!group.members.has(alert.fingerprint)) this.#count++
     group.members.set(alert.fingerprint, member)
     group.unseen?.add(alert.fingerprint)
-    journal.change({ put: 'notify alert', row: this.#alertRow(member) })
-  }
-
-  #alertRow({ alert, told, waitingMs, isEscalated, acknowledgedMs }: Member): NotifyAlertRow {
-    const { notifier } = this.#options
-    const stored: StoredAlert = { ...alert, waitingMs, isEscalated, ...(acknowledgedMs > 0 && { acknowledgedMs }) }
-    return { notifier, fingerprint: alert.fingerprint, alert: JSON.stringify(stored), told }
+    journal.change({ put: 'notify alert', row: alertRow(this.#options.notifier, member) })
   }
 
   #forget(group: Group, fingerprint: string): void {
@@ -470,13 +481,7 @@ export class NotifyGroups {
   }
 
   #store(group: Group): void {
-    this.#options.journal.change({ put: 'notify group', row: this.#groupRow(group) })
-  }
-
-  #groupRow({ key, number, toldMs, dueMs, sending }: Group): NotifyGroupRow {
-    const { notifier } = this.#options
-    const text = sending === undefined ? '' : JSON.stringify(sending)
-    return { notifier, labels: key, number, told: toldMs, due: dueMs, sending: text }
+    this.#options.journal.change({ put: 'notify group', row: groupRow(this.#options.notifier, group) })
   }
 
   #end({ key }: Group): void {
