@@ -198,11 +198,14 @@ export class NotifyGroups {
 
   /** When the next alert has waited for so long; undefined if none waits. */
   escalationMs(afterMs: number): number | undefined {
+    const nowMs = this.#options.wallMs()
     let first: number | undefined
     for (const { members } of this.#groups.values())
       for (const { alert, waitingMs, isEscalated } of members.values()) {
         if (alert.state !== 'firing' || isEscalated || isApproval(alert)) continue
-        if (first === undefined || waitingMs + afterMs < first) first = waitingMs + afterMs
+        // Where the clock was set back it waits anew, which `escalate` begins.
+        const dueMs = waitingMs > nowMs ? nowMs : waitingMs + afterMs
+        if (first === undefined || dueMs < first) first = dueMs
       }
     return first
   }
