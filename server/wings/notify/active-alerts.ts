@@ -100,13 +100,14 @@ export class ActiveAlerts implements PolledSensor {
     return { value: list.value(), time: this.#clock.microseconds() }
   }
 
-  /** Whether an alert fires that somebody may read and that matches. */
-  *anyFires(reader: Reader, matchers: readonly LabelMatcher[]): Steps<boolean> {
+  /** How many alerts fire that somebody may read and that match. */
+  *firingCount(reader: Reader, matchers: readonly LabelMatcher[]): Steps<number> {
+    let count = 0
     for (const one of this.#matching(reader, matchers)) {
-      if (one?.row.state === 'firing') return true
+      if (one?.row.state === 'firing') count++
       yield
     }
-    return false
+    return count
   }
 
   /** Those that somebody may read and that match; undefined for each other one. An alert is judged like a value of the metric `alert` with its labels. */

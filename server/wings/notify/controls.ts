@@ -19,8 +19,8 @@ export interface AlertControls {
   readonly silences: Silences
   readonly clock: Pick<Clock, 'wallMs' | 'setTimeout' | 'clear'>
   readonly notifiers: Pick<Notifiers, 'lookAgain' | 'find'>
-  /** Whether an alert fires that somebody may read and that matches all of these texts. */
-  readonly anyFires: (reader: Reader, matchers: readonly string[]) => boolean | Promise<boolean>
+  /** How many alerts fire that somebody may read and that match all of these texts. */
+  readonly firingCount: (reader: Reader, matchers: readonly string[]) => number | Promise<number>
   /** Settles when everything that was changed is stored. */
   readonly stored: () => Promise<void>
 }
@@ -38,7 +38,7 @@ const PARAMETERS: Control['parameters'] = [
 
 export function silencing(
   name: 'alert.silence' | 'alert.acknowledge',
-  { silences, clock, notifiers, anyFires, stored }: AlertControls,
+  { silences, clock, notifiers, firingCount, stored }: AlertControls,
 ): Control {
   const kind = name === 'alert.silence' ? 'silence' : 'acknowledgement'
   return {
@@ -58,8 +58,9 @@ export function silencing(
         throw new StatusError('INVALID_ARGUMENT', `\`comment\` has at most ${MAX_COMMENT} characters`)
       return async () => {
         const reader = { ...identity, scope: credential.scope }
+        const firing = await firingCount(reader, matchers)
         // It is of nothing that begins to fire later.
-        if (kind === 'acknowledgement' && !(await anyFires(reader, matchers)))
+        if (kind === 'acknowledgement' && firing === 0)
           return failed('no alert fires that matches: nothing is acknowledged')
         const begins = clock.wallMs()
         const row = silences.add({
@@ -74,10 +75,15 @@ export function silencing(
         if (row === undefined) return failed('the tenant has as many silences as it may have: end some')
         notifiers.lookAgain()
         await stored()
-        return ok(`${kind} ${row.id}`, { type: STRING, value: row.id })
+        return ok(`${kind} ${row.id}: it matches ${firingText(firing)} now`, { type: STRING, value: row.id })
       }
     },
   }
+}
+
+function firingText(count: number): string {
+  if (count === 0) return 'no alert that fires'
+  return count === 1 ? '1 alert that fires' : `${count} alerts that fire`
 }
 
 export function unsilencing({ silences, clock, notifiers, stored }: AlertControls): Control {

@@ -38,7 +38,7 @@ export const notify: Source<typeof notifySection> = {
       silences,
       clock,
       notifiers,
-      anyFires: (reader, texts) => kit.poll.work(reader, active.anyFires(reader, finish(alertMatchers(texts)))),
+      firingCount: (reader, texts) => kit.poll.work(reader, active.firingCount(reader, finish(alertMatchers(texts)))),
       stored: () => journal.whenStored(),
     }
     controls.add(

@@ -169,9 +169,10 @@ it('has the notifiers of the tenant that have failed for five minutes', () => {
   expect(shown([row('web1')], undefined, 'acme', 'notifier=pager', all).records).toHaveLength(1)
 })
 
-it('says whether an alert fires that matches and may be read', () => {
-  const { sensor } = sensorOf([row('web1'), row('web2', 'pending'), row('secret'), row('web3', 'firing', 'other')])
-  const fires = (host: string): boolean =>
-    finish(sensor.anyFires({ tenant: 'acme' } as never, finish(alertMatchers([`host=${host}`]))))
-  expect(['web1', 'web2', 'secret', 'web3'].map(fires)).toEqual([true, false, false, false])
+it('counts the alerts that fire, match and may be read', () => {
+  const others = [row('web2', 'pending'), row('secret'), row('web3', 'firing', 'other')]
+  const { sensor } = sensorOf([row('web1'), ...others, row('web4')])
+  const firing = (host: string): number =>
+    finish(sensor.firingCount({ tenant: 'acme' } as never, finish(alertMatchers([`host${host}`]))))
+  expect(['=web1', '=web2', '=secret', '=web3', '=~"web.*"', '!=web1'].map(firing)).toEqual([1, 0, 0, 0, 2, 1])
 })

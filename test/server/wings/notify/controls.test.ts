@@ -5,13 +5,13 @@ import { Silences } from '../../../../server/wings/notify/silences.ts'
 
 const NOW = 1_700_000_000_000
 
-function controls(anyFires = (_reader: object, _matchers: readonly string[]) => true) {
+function controls(firingCount = (_reader: object, _matchers: readonly string[]) => 1) {
   const silences = new Silences([], { change: () => {} })
   const services = {
     silences,
     clock: { wallMs: () => NOW, setTimeout: () => ({ cancel: () => {} }), clear: () => {} },
     notifiers: { lookAgain: () => {}, find: () => undefined },
-    anyFires,
+    firingCount,
     stored: () => Promise.resolve(),
   }
   const context = (tenant: string) =>
@@ -38,10 +38,10 @@ it('a silence is of the tenant of whoever asks, and ended by that tenant alone',
 
 it('an acknowledgement is of what fires, as far as whoever asks may read it: where nothing does, there is none', async () => {
   const asked: object[] = []
-  let fires = false
+  let firing = 0
   const { silences, services, run } = controls((...all) => {
     asked.push(all)
-    return fires
+    return firing
   })
   const given = { matchers: 'severity=page', seconds: 60n }
   const acknowledge = async () => (await run(silencing('alert.acknowledge', services), given, 'acme'))({} as never)
@@ -51,9 +51,26 @@ it('an acknowledgement is of what fires, as far as whoever asks may read it: whe
   })
   expect(silences.of('acme', NOW)).toEqual([])
   expect(asked).toEqual([[{ tenant: 'acme', name: 'ann', scope: 'of the token' }, ['severity=page']]])
-  fires = true
+  firing = 1
   expect(await acknowledge()).toMatchObject({ outcome: 'ok' })
   expect(silences.of('acme', NOW)).toMatchObject([{ row: { kind: 'acknowledgement' } }])
+})
+
+it.each([
+  [0, 'no alert that fires'],
+  [1, '1 alert that fires'],
+  [12, '12 alerts that fire'],
+])('a silence says how many alerts it is about: %s', async (firing, text) => {
+  const { silences, services, run } = controls(() => firing)
+  const result = await (await run(silencing('alert.silence', services), { matchers: 'a=b', seconds: 60n }, 'acme'))(
+    {} as never,
+  )
+  const id = silences.of('acme', NOW)[0]?.row.id
+  expect(result).toMatchObject({
+    outcome: 'ok',
+    detail: `silence ${id}: it matches ${text} now`,
+    value: { value: id },
+  })
 })
 
 it.each(['', 'no matcher', `a=${'b'.repeat(1_023)}`, `a=${' '.repeat(30_000)}"`, 'a=~"(a?){500}a{500}"'])(
