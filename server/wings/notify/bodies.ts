@@ -21,6 +21,8 @@ export type NotifierTable = NotifyTable & {
 /** Whose a notifier is that a user has put. */
 export interface NotifierOrigin {
   readonly author: string
+  /** The id of the author. */
+  readonly user: number
   /** Why it cannot tell anybody; '' if it can. */
   readonly problem: string
   /** The author as he is now, within the scope of what he put it with; undefined if he was removed. */

@@ -2,7 +2,7 @@
 import type { Acknowledged, Acknowledging } from '../../kit/acknowledging.ts'
 import type { OwnView } from '../../kit/peer.ts'
 import type { Clock } from '../../kit/running.ts'
-import type { ButtonTokens } from './button-tokens.ts'
+import { authorId, type ButtonTokens } from './button-tokens.ts'
 import { exactMatchers } from './matchers.ts'
 import { ACKNOWLEDGED_SECONDS, BUTTON_COMMENT, mayAcknowledge } from './may-acknowledge.ts'
 import { USER_PREFIX } from './names.ts'
@@ -40,7 +40,7 @@ export class Buttons implements Acknowledging {
     if (claim === undefined) return undefined
     const [tenant = '', name = ''] = claim.notifier.split('/')
     const found = this.#notifiers.find(tenant, name)
-    if (found?.groups === undefined) return undefined
+    if (found?.groups === undefined || authorId(found.table) !== claim.user) return undefined
     const { open, isRepeated } = found.groups.claimed(claim)
     if (!mayAcknowledge(found.table, open, this.#view)) return undefined
     const author = USER_PREFIX + name

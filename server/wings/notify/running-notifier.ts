@@ -365,7 +365,7 @@ export class RunningNotifier implements InForce {
       destination: notifyDestination(this.table, clock, (notification) => {
         const firing = notification.alerts.filter(({ state }) => state === 'firing')
         const mayPress = mayAcknowledge(this.table, firing, peer.view)
-        return mayPress ? this.#tokens.issue(this.#place, notification) : ''
+        return mayPress ? this.#tokens.issue(this.table, notification) : ''
       }),
       clock,
       work: poll.work,

@@ -303,6 +303,7 @@ export class PutNotifiers {
     const { delivery } = this.#services.kit.peer
     return {
       author: row.author,
+      user: row.user,
       problem,
       reader,
       read: readerOfContents(secrets.contents),

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import type { NotifyAlertRow, NotifyGroupRow, SilenceRow } from '../../../../server/kit/peer.ts'
 import type { NotifiedAlert } from '../../../../server/wings/notify/alert.ts'
+import type { NotifierOrigin } from '../../../../server/wings/notify/bodies.ts'
 import { ButtonTokens } from '../../../../server/wings/notify/button-tokens.ts'
 import { Buttons } from '../../../../server/wings/notify/buttons.ts'
 import { NotifyGroups } from '../../../../server/wings/notify/groups.ts'
@@ -13,6 +14,7 @@ import type { Change } from '../../../../storage/store.ts'
 
 const DAY = 86_400_000
 const PLACE = 'default/phone'
+const TABLE = { tenant: 'default', name: 'phone' }
 const KEY = new Uint8Array(32).fill(7)
 
 /** What outlives a process. */
@@ -38,6 +40,8 @@ let groups: NotifyGroups
 let silences: Silences
 let buttons: Buttons
 let acknowledge: boolean
+/** Of a notifier that a user has put. */
+let origin: NotifierOrigin | undefined
 const tokens = new ButtonTokens(KEY)
 
 const isSilenced = (alert: NotifiedAlert): boolean => finish(silences.mutingOf('default', alert, nowMs)) !== undefined
@@ -70,16 +74,23 @@ function start(): void {
   })
   const notifiers = {
     find: (tenant: string, name: string) =>
-      `${tenant}/${name}` === PLACE ? ({ groups, table: { acknowledge } } as unknown as InForce) : undefined,
+      `${tenant}/${name}` === PLACE ? ({ groups, table: { acknowledge, origin } } as unknown as InForce) : undefined,
     lookAgain: () => groups.lookAgain(),
   }
-  buttons = new Buttons(tokens, notifiers, silences, { mayExecute: () => false }, { wallMs: () => nowMs })
+  buttons = new Buttons(
+    tokens,
+    notifiers,
+    silences,
+    { mayExecute: ({ userId }) => userId > 0 },
+    { wallMs: () => nowMs },
+  )
 }
 
 beforeEach(() => {
   disk = new Disk()
   nowMs = 1_700_000_000_000
   acknowledge = true
+  origin = undefined
   start()
 })
 
@@ -98,6 +109,14 @@ function alert(host: string, fingerprint: string, more: NotifiedAlert['labels'] 
   }
 }
 
+/** Of what a user has put who may acknowledge; undefined for 0. */
+function originOf(user: number): NotifierOrigin | undefined {
+  if (user === 0) return undefined
+  const reader = () => ({ userId: user, tenant: 'default', name: `u${user}`, role: 'author' })
+  const files = { read: async () => '', addressFor: async () => '127.0.0.1' }
+  return { author: `u${user}`, user, problem: '', reader, ...files }
+}
+
 /** What is told now. */
 function told(): Notification {
   const notification = finish(groups.next())
@@ -110,7 +129,7 @@ describe('a token', () => {
   it('acknowledges the alert of its notification, and no other one', () => {
     const one = alert('web1', '00000000000000a1')
     groups.take(one)
-    const token = tokens.issue(PLACE, told())
+    const token = tokens.issue(TABLE, told())
     const other = alert('web2', '00000000000000a2')
     const withMore = alert('web1', '00000000000000a3', [['disk', 'sda']])
     groups.take(other)
@@ -130,7 +149,7 @@ describe('a token', () => {
 
   it('works once, also over a restart and after the acknowledgement was ended; that of a later notification works again', () => {
     groups.take(alert('web1', '00000000000000a1'))
-    const token = tokens.issue(PLACE, told())
+    const token = tokens.issue(TABLE, told())
     nowMs += 1_000
     const first = buttons.acknowledge(token)
     expect(first?.outcome).toBe('acknowledged')
@@ -140,19 +159,19 @@ describe('a token', () => {
     expect(buttons.acknowledge(token)).toMatchObject({ outcome: 'repeated' })
     expect(silences.of('default', nowMs)).toEqual([])
     nowMs += 3_600_000
-    const later = tokens.issue(PLACE, told())
+    const later = tokens.issue(TABLE, told())
     expect(buttons.acknowledge(later)).toMatchObject({ outcome: 'acknowledged' })
   })
 
   it('acknowledges all of a message, and says when none of it fires as it did', () => {
     for (const host of ['1', '2']) groups.take(alert(`web${host}`, `00000000000000a${host}`))
-    const token = tokens.issue(PLACE, told())
+    const token = tokens.issue(TABLE, told())
     nowMs += 5_000
     groups.take({ ...alert('web1', '00000000000000a1'), state: 'resolved', endedMs: nowMs })
     expect(buttons.acknowledge(token)).toMatchObject({
       matchers: ['alertname="Full"', 'host="web2"', '__fingerprint__="00000000000000a2"'],
     })
-    const ended = tokens.issue(PLACE, { ...told(), alerts: [alert('web9', '00000000000000a9')] })
+    const ended = tokens.issue(TABLE, { ...told(), alerts: [alert('web9', '00000000000000a9')] })
     expect(buttons.acknowledge(ended)).toMatchObject({ outcome: 'ended' })
   })
 
@@ -162,19 +181,22 @@ describe('a token', () => {
     ['a longer one', (token: string) => `${token}.x`],
     [
       'another alert',
-      (token: string) => `${Buffer.from(`["${PLACE}",1,[]]`).toString('base64url')}.${token.split('.')[1]}`,
+      (token: string) => `${Buffer.from(`["${PLACE}",0,1,[]]`).toString('base64url')}.${token.split('.')[1]}`,
     ],
     ['another MAC', (token: string) => `${token.slice(0, -4)}AAAA`],
     ['one that is too long', (token: string) => token.padEnd(4_096, 'A')],
     [
       'one of another server',
-      (_token: string, told: Notification) => new ButtonTokens(new Uint8Array(32)).issue(PLACE, told),
+      (_token: string, told: Notification) => new ButtonTokens(new Uint8Array(32)).issue(TABLE, told),
     ],
-    ['one of a notifier that is gone', (_token: string, told: Notification) => tokens.issue('default/gone', told)],
+    [
+      'one of a notifier that is gone',
+      (_token: string, told: Notification) => tokens.issue({ ...TABLE, name: 'gone' }, told),
+    ],
   ])('is %s: there is no answer', (_, made: (token: string, notification: Notification) => string) => {
     groups.take(alert('web1', '00000000000000a1'))
     const notification = told()
-    const token = tokens.issue(PLACE, notification)
+    const token = tokens.issue(TABLE, notification)
     expect(buttons.acknowledge(made(token, notification))).toBeUndefined()
     expect(disk.silences.size).toBe(0)
     expect(buttons.acknowledge(token)).toBeDefined()
@@ -182,7 +204,7 @@ describe('a token', () => {
 
   it('is good for a day, and not where buttons have been switched off since', () => {
     groups.take(alert('web1', '00000000000000a1'))
-    const token = tokens.issue(PLACE, told())
+    const token = tokens.issue(TABLE, told())
     nowMs += DAY
     expect(buttons.acknowledge(token)).toBeUndefined()
     nowMs -= 1
@@ -194,22 +216,46 @@ describe('a token', () => {
     expect(buttons.acknowledge(token)?.outcome).toBe('acknowledged')
   })
 
+  it.each([
+    [1, 2],
+    [1, 0],
+    [0, 1],
+  ])(
+    'of a notifier of user %i is of no use at that of its name of user %i, where 0 is the configuration',
+    (user, other) => {
+      const firing = alert('web1', '00000000000000a1')
+      groups.take(firing)
+      const token = tokens.issue({ ...TABLE, origin: originOf(user) }, told())
+      // That of the name is removed, and one is put that is told of the same alert.
+      groups.end()
+      origin = originOf(other)
+      start()
+      groups.take(firing)
+      nowMs += 1_000
+      expect(buttons.acknowledge(token)).toBeUndefined()
+      expect(disk.silences.size).toBe(0)
+      origin = originOf(user)
+      start()
+      expect(buttons.acknowledge(token)?.outcome).toBe('acknowledged')
+    },
+  )
+
   it('is not issued where nothing fires, or more than anybody reads', () => {
     const notification: Notification = { key: 'k', groupLabels: [], atMs: nowMs, alerts: [], truncated: 0 }
     const firing = (count: number) =>
       Array.from({ length: count }, (_, at) => alert(`web${at}`, `${at}`.padStart(16, '0')))
-    expect(tokens.issue(PLACE, notification)).toBe('')
-    expect(tokens.issue(PLACE, { ...notification, alerts: firing(21) })).toBe('')
-    expect(tokens.issue(PLACE, { ...notification, alerts: firing(1), truncated: 20 })).toBe('')
-    const most = tokens.issue(PLACE, { ...notification, alerts: firing(20) })
+    expect(tokens.issue(TABLE, notification)).toBe('')
+    expect(tokens.issue(TABLE, { ...notification, alerts: firing(21) })).toBe('')
+    expect(tokens.issue(TABLE, { ...notification, alerts: firing(1), truncated: 20 })).toBe('')
+    const most = tokens.issue(TABLE, { ...notification, alerts: firing(20) })
     expect(tokens.read(most, nowMs)?.alerts).toHaveLength(20)
     // The notification that is sent again has the same one.
-    expect(tokens.issue(PLACE, { ...notification, alerts: firing(20) })).toBe(most)
+    expect(tokens.issue(TABLE, { ...notification, alerts: firing(20) })).toBe(most)
   })
 
   it('adds no silence where the tenant has as many as it may have', () => {
     groups.take(alert('web1', '00000000000000a1'))
-    const token = tokens.issue(PLACE, told())
+    const token = tokens.issue(TABLE, told())
     const one = { tenant: 'default', kind: 'silence', matchers: '["a=b"]', author: 'a', comment: '' } as const
     for (let count = 0; count < 1_000; count++) silences.add({ ...one, begins: nowMs, ends: nowMs + DAY })
     expect(buttons.acknowledge(token)).toMatchObject({ outcome: 'full' })

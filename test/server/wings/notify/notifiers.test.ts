@@ -126,7 +126,7 @@ function put(name: string, more = ''): NotifierTable {
   return {
     ...table,
     body: '',
-    origin: { author: 'ann', problem: '', reader, read: async () => '', addressFor: async () => '127.0.0.1' },
+    origin: { author: 'ann', user: 1, problem: '', reader, read: async () => '', addressFor: async () => '127.0.0.1' },
   }
 }
 
