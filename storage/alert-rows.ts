@@ -108,8 +108,9 @@ export const ALERT_ROWS = {
       alerts: text,
     },
     {
-      // Tag 26 is that of format 21, without the alerts.
       tag: 32,
+      // The form of format 21 of the database.
+      earlier: [{ tag: 26, lacks: { alerts: '[]' } }],
       table: 'notification',
       key: ['notifier', 'key'],
       order: 'stored',
@@ -158,8 +159,9 @@ export const ALERT_ROWS = {
       token: number,
     },
     {
-      // Tag 28 is that of format 20, without the token.
       tag: 31,
+      // The form of format 20 of the database.
+      earlier: [{ tag: 28, lacks: { token: 0 } }],
       table: 'rule_file',
       key: ['tenant', 'name'],
       removal: 'key',

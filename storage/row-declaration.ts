@@ -1,5 +1,5 @@
 /** What the declaration of a kind of rows says (rows.ts). */
-import type { RowColumns } from './columns.ts'
+import type { ColumnValues, RowColumns } from './columns.ts'
 
 /** A row of another kind, with which the row goes. */
 export interface RowOwner {
@@ -10,10 +10,18 @@ export interface RowOwner {
   readonly isInPieces?: true
 }
 
+/** A form of the row that an earlier version writes to the log. It is read as the row of today, and never written. */
+interface EarlierForm<C extends RowColumns = RowColumns> {
+  readonly tag: number
+  /** The columns that it lacks, with what they are in its rows. None of them is in the key or the removal. */
+  readonly lacks: Partial<ColumnValues<C>>
+}
+
 export interface RowDeclaration<C extends RowColumns = RowColumns> {
   readonly columns: C
   /** The number of the kind in records; that of its removal is 128 more. */
   readonly tag: number
+  readonly earlier?: readonly EarlierForm[]
   readonly table: string
   /** The columns by which rows are told apart. Without any, there is one row or none. */
   readonly key: readonly string[]
@@ -35,7 +43,8 @@ export interface RowDeclaration<C extends RowColumns = RowColumns> {
 }
 
 /** Everything of a declaration but its columns, whose names it may use. */
-type Described<C extends RowColumns> = Omit<RowDeclaration, 'columns' | 'key' | 'order' | 'goesWith'> & {
+type Described<C extends RowColumns> = Omit<RowDeclaration, 'columns' | 'earlier' | 'key' | 'order' | 'goesWith'> & {
+  readonly earlier?: readonly EarlierForm<C>[]
   readonly key: readonly (keyof C & string)[]
   readonly order?: readonly (keyof C & string)[] | 'stored'
   readonly goesWith?: readonly (RowOwner & { readonly by: readonly (keyof C & string)[] })[]

@@ -1,7 +1,8 @@
 /**
  * The rows that rarely change, each kind declared once: its type, its table, its record in the replicated log, and what goes with
  * it follow from here. Rows of every batch are arrays of numbers, see store.ts. A column that is added needs a step in
- * sqlite/migrations.ts, and another tag: a tag that was released keeps its columns and their order for ever.
+ * sqlite/migrations.ts, and another tag: a tag that was released keeps its columns and their order for ever, and stays as an
+ * earlier form of the row, since a follower that is upgraded reads what a leader of the version before writes.
  */
 import { ALERT_ROWS } from './alert-rows.ts'
 import { type ColumnValues, columnKinds, type RowColumns } from './columns.ts'

@@ -22,7 +22,7 @@ import {
 /** What removes a row has the tag of what puts it, and this. */
 const REMOVAL = 128
 
-/** A kind of change, as it is written and read. */
+/** A kind of change, as it is written and read. There are several of one name if the row has earlier forms. */
 interface CodedKind {
   readonly verb: 'put' | 'remove'
   readonly name: string
@@ -30,17 +30,22 @@ interface CodedKind {
   readonly row: RecordField<object>
 }
 
+/** Those that are written. */
 const KINDS: readonly CodedKind[] = [
-  ...ROW_KINDS.flatMap(codedKinds),
+  ...ROW_KINDS.flatMap((name) => codedKinds(name, declarationOf(name).tag)),
   { verb: 'put', name: 'closed', tag: 17, row: object({}) },
   { verb: 'put', name: 'recovered', tag: 18, row: object({}) },
 ]
-const BY_TAG: ReadonlyMap<number, CodedKind> = new Map(KINDS.map((kind) => [kind.tag, kind]))
+const EARLIER_KINDS = ROW_KINDS.flatMap((name) =>
+  (declarationOf(name).earlier ?? []).flatMap(({ tag, lacks }) => codedKinds(name, tag, lacks)),
+)
+const BY_TAG: ReadonlyMap<number, CodedKind> = new Map([...KINDS, ...EARLIER_KINDS].map((kind) => [kind.tag, kind]))
 const BY_NAME: ReadonlyMap<string, CodedKind> = new Map(KINDS.map((kind) => [`${kind.verb} ${kind.name}`, kind]))
 
-function codedKinds(name: RowKind): CodedKind[] {
-  const { tag, columns, key, removal } = declarationOf(name)
-  const put: CodedKind = { verb: 'put', name, tag, row: rowField(columns) }
+function codedKinds(name: RowKind, tag: number, lacks?: object): CodedKind[] {
+  const { columns, key, removal } = declarationOf(name)
+  const row = lacks === undefined ? rowField(columns) : earlierField(columns, lacks)
+  const put: CodedKind = { verb: 'put', name, tag, row }
   if (removal === undefined) return [put]
   const removed = removal === 'key' ? Object.fromEntries(key.map((column) => [column, columns[column]!])) : removal
   return [put, { verb: 'remove', name, tag: tag + REMOVAL, row: rowField(removed) }]
@@ -48,6 +53,11 @@ function codedKinds(name: RowKind): CodedKind[] {
 
 function rowField(columns: RowColumns): RecordField<object> {
   return object(Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, fieldOf(column)])))
+}
+
+function earlierField(columns: RowColumns, lacks: object): RecordField<object> {
+  const field = rowField(Object.fromEntries(Object.entries(columns).filter(([name]) => !(name in lacks))))
+  return { ...field, read: (reader) => ({ ...field.read(reader), ...lacks }) }
 }
 
 function fieldOf({ layout, isOptional }: RowColumn): RecordField<unknown> {
@@ -86,7 +96,7 @@ export function encodeChanges(changes: readonly Change[]): Uint8Array {
   return writer.bytes()
 }
 
-/** Throws RecordError; TOO_NEW for an unknown tag. */
+/** Throws RecordError; TOO_NEW for an unknown tag, since those of earlier versions are all known. */
 export function decodeChanges(reader: RecordReader): Change[] {
   const count = reader.uint32()
   const changes: Change[] = []

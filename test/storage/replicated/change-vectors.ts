@@ -392,3 +392,55 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
     bytes: 'a0 03000000 6f2f6e 01000000 6b',
   },
 }
+
+export interface EarlierVector extends ChangeVector {
+  readonly kind: Named<Change>
+  /** The columns that are not in the bytes. */
+  readonly lacks: readonly string[]
+}
+
+/** What earlier versions wrote: the vectors of their time, with the change as which they are read now. */
+export const EARLIER_CHANGES: readonly EarlierVector[] = [
+  {
+    kind: 'put notification',
+    change: {
+      put: 'notification',
+      row: {
+        notifier: 'o/n',
+        key: 'k',
+        at: 5,
+        labels: '[]',
+        firing: 7,
+        resolved: 5,
+        attempts: 7,
+        outcome: 'refused',
+        detail: 'd',
+        alerts: '[]',
+      },
+    },
+    lacks: ['alerts'],
+    bytes:
+      '1a 03000000 6f2f6e 01000000 6b 0000000000001440 02000000 5b5d 0000000000001c40 0000000000001440 0000000000001c40 01 01000000 64',
+  },
+  {
+    kind: 'put rule file',
+    change: {
+      put: 'rule file',
+      row: { tenant: 'o', name: 'n', user: 7, author: 'a', scope: '', put: 5, rules: 'r', token: 0 },
+    },
+    lacks: ['token'],
+    bytes: '1c 01000000 6f 01000000 6e 0000000000001c40 01000000 61 00000000 0000000000001440 01000000 72',
+  },
+  {
+    kind: 'remove notification',
+    change: { remove: 'notification', notifier: 'o/n', key: 'k' },
+    lacks: [],
+    bytes: '9a 03000000 6f2f6e 01000000 6b',
+  },
+  {
+    kind: 'remove rule file',
+    change: { remove: 'rule file', tenant: 'o', name: 'n' },
+    lacks: [],
+    bytes: '9c 01000000 6f 01000000 6e',
+  },
+]

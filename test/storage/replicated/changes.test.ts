@@ -4,9 +4,12 @@ import { decodeChanges, encodeChanges } from '../../../storage/replicated/change
 import { RecordReader } from '../../../storage/replicated/codec.ts'
 import type { Change } from '../../../storage/store.ts'
 import { hex, join, toHex, u32 } from '../../support/bytes.ts'
-import { CHANGES } from './change-vectors.ts'
+import { CHANGES, type ChangeVector, EARLIER_CHANGES } from './change-vectors.ts'
 
 const VECTORS = Object.entries(CHANGES)
+const TAGS = [...VECTORS.map(([, vector]) => vector), ...EARLIER_CHANGES].map(({ bytes }) =>
+  Number.parseInt(bytes.slice(0, 2), 16),
+)
 const ONE = hex('01000000')
 
 const decoded = (bytes: Uint8Array) => decodeChanges(new RecordReader(bytes))
@@ -17,6 +20,13 @@ test.each(VECTORS)('%s', (_, { change, bytes }) => {
   expect(decoded(record)).toEqual([change])
 })
 
+test.each(EARLIER_CHANGES)('$kind of an earlier version is read, and written as today', ({ kind, change, bytes }) => {
+  const [found] = decoded(join(ONE, hex(bytes)))
+  expect(found).toEqual(change)
+  const { bytes: today } = CHANGES[kind]
+  expect(toHex(encodeChanges([found!])).slice(8, 10)).toBe(today.slice(0, 2))
+})
+
 test('all of them in one list keep their order', () => {
   const all = VECTORS.map(([, { change }]) => change)
   const bytes = join(u32(all.length).reverse(), ...VECTORS.map(([, vector]) => hex(vector.bytes)))
@@ -24,12 +34,16 @@ test('all of them in one list keep their order', () => {
   expect(toHex(encodeChanges(all))).toBe(toHex(bytes))
 })
 
-test('every kind has a tag of its own', () => {
-  const tags = VECTORS.map(([, { bytes }]) => bytes.slice(0, 2))
-  expect(new Set(tags).size).toBe(tags.length)
+test('every kind and every earlier form has a tag of its own', () => {
+  expect(new Set(TAGS).size).toBe(TAGS.length)
 })
 
-test('every kind is in the table of the document, with its fields in their order', () => {
+test('no tag is given up: a follower that is upgraded reads what a leader of an earlier version writes', () => {
+  const puts = TAGS.filter((tag) => tag < 128).toSorted((a, b) => a - b)
+  expect(puts).toEqual(puts.map((_, index) => index + 1))
+})
+
+test('every kind and every earlier form is in the tables of the document, with its fields in their order', () => {
   const page = readFileSync(new URL('../../../docs/protocol/replicated-log.md', import.meta.url), 'utf8')
   const rows = [...page.matchAll(/^\| (\d+) \| ([a-z ]+) \| (.*)\|$/gm)].map(([, tag, name, fields = '']) => {
     const words = fields.replaceAll(/\(.*?\)/g, '').split(',')
@@ -39,10 +53,11 @@ test('every kind is in the table of the document, with its fields in their order
       ...words.map((field) => field.trim().replace(/[ ?].*/, '')).filter((field) => field !== ''),
     ]
   })
-  const coded = VECTORS.map(([kind, { change, bytes }]) => {
+  const today = VECTORS.map(([kind, vector]) => ({ kind, ...vector, lacks: [] as readonly string[] }))
+  const coded = [...today, ...EARLIER_CHANGES].map(({ kind, change, bytes, lacks }) => {
     const { remove, ...removed } = 'remove' in change ? change : { remove: undefined }
-    const row = 'row' in change ? change.row : removed
-    return [Number.parseInt(bytes.slice(0, 2), 16), kind.replace('put ', ''), ...Object.keys(row)]
+    const fields = Object.keys('row' in change ? change.row : removed).filter((name) => !lacks.includes(name))
+    return [Number.parseInt(bytes.slice(0, 2), 16), kind.replace('put ', ''), ...fields]
   })
   expect(rows).toEqual(coded)
 })
@@ -74,7 +89,11 @@ describe('refused', () => {
   const malformed = (at?: number) =>
     expect.objectContaining({ name: 'RecordError', code: 'MALFORMED', ...(at !== undefined && { offset: at }) })
 
-  test.each(VECTORS)('%s, cut anywhere', (_, { bytes }) => {
+  const earlier = EARLIER_CHANGES.map((vector): [string, ChangeVector] => [
+    `${vector.kind} of an earlier version`,
+    vector,
+  ])
+  test.each([...VECTORS, ...earlier])('%s, cut anywhere', (_, { bytes }) => {
     const whole = join(ONE, hex(bytes))
     for (let length = 0; length < whole.length; length++)
       expect(() => decoded(whole.subarray(0, length))).toThrow(malformed())
@@ -82,7 +101,7 @@ describe('refused', () => {
 
   test('a tag that this version does not know', () => {
     const tooNew = expect.objectContaining({ name: 'RecordError', code: 'TOO_NEW', offset: 4 })
-    const known = new Set(VECTORS.map(([, { bytes }]) => Number.parseInt(bytes.slice(0, 2), 16)))
+    const known = new Set(TAGS)
     for (let tag = 0; tag < 256; tag++) {
       const bytes = join(ONE, Uint8Array.of(tag), new Uint8Array(999))
       if (!known.has(tag)) expect(() => decoded(bytes), `tag ${tag}`).toThrow(tooNew)
