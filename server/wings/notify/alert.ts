@@ -6,8 +6,8 @@ import type { AlertRow } from '../../kit/expressions.ts'
 import { fingerprintOf } from '../../kit/fingerprint.ts'
 
 export interface NotifiedAlert {
-  /** Left out for the alert of a rule. */
-  readonly kind?: 'approval'
+  /** Left out for the alert of a rule, which no rule can say otherwise. `failure`: of a notifier that fails. */
+  readonly kind?: 'approval' | 'failure'
   /** Ascending by name, `alertname` among them. */
   readonly labels: readonly Label[]
   readonly annotations: readonly Label[]

@@ -14,9 +14,9 @@ export const NOTIFIERS_GROUP = 'notifiers'
 
 type Failing = Pick<InForce, 'table' | 'failingSinceMs' | 'isStopped' | 'problem'>
 
-/** Whether an alert is of a notifier, and of no rule. */
-export function isOfNoRule({ group, rule }: Pick<NotifiedAlert, 'group' | 'rule'>): boolean {
-  return group === NOTIFIERS_GROUP && rule === FAILING_NOTIFIER
+/** Whether an alert is of a notifier. That of a rule may have the same names. */
+export function isFailure({ kind }: Pick<NotifiedAlert, 'kind'>): boolean {
+  return kind === 'failure'
 }
 
 /** The alert of a notifier that has failed for long enough; undefined if it has not. */
@@ -54,6 +54,7 @@ function alertOf(one: Failing, sinceMs: number): NotifiedAlert {
     ['severity', 'warning'],
   ]
   return {
+    kind: 'failure',
     labels,
     annotations: [['summary', `The notifier ${name} (${url.shown}) tells nobody: ${one.problem}`]],
     state: 'firing',

@@ -13,7 +13,7 @@ import type { ButtonTokens } from './button-tokens.ts'
 import { compareWithFiring } from './comparison.ts'
 import { type NotifierCounts, noneTold } from './counts.ts'
 import { notifyDestination } from './destination.ts'
-import { isOfNoRule } from './failures.ts'
+import { isFailure } from './failures.ts'
 import { NotifyGroups } from './groups.ts'
 import type { InForce } from './in-force.ts'
 import { type Inhibitions, inhibitionsOf } from './inhibitions.ts'
@@ -140,7 +140,7 @@ export class RunningNotifier implements InForce {
     })
     if (before !== undefined && before.table.origin?.author !== this.table.origin?.author) this.groups.forgetApprovals()
     for (const alert of this.groups.alerts())
-      if (isOfNoRule(alert) && alert.state === 'firing') this.#failures.set(alert.fingerprint, alert)
+      if (isFailure(alert) && alert.state === 'firing') this.#failures.set(alert.fingerprint, alert)
     const { queued, inFlight } = channel.delivered.queue.counts
     const isNew = stored.groups.length + stored.alerts.length + queued + inFlight === 0
     // Another channel has missed what came before it, and with another role others may be told.
@@ -252,7 +252,7 @@ export class RunningNotifier implements InForce {
 
   /** Its user has the role of whoever has put it: the scope of a token, and what has changed since, come on top of that. */
   #mayTell(alert: NotifiedAlert): boolean {
-    return this.table.origin === undefined || isOfNoRule(alert) || this.#readable()(alert)
+    return this.table.origin === undefined || isFailure(alert) || this.#readable()(alert)
   }
 
   *#wanted(): Generator<NotifiedAlert | undefined> {
@@ -316,7 +316,8 @@ export class RunningNotifier implements InForce {
     const { groups } = this
     // It is said again when this one has begun.
     if (this.#channel === undefined || groups === undefined) return
-    const isKnown = groups.stateOf(alert) === 'firing'
+    // That of a rule may have the same labels.
+    const isKnown = this.#failures.has(alert.fingerprint) && groups.stateOf(alert) === 'firing'
     if (isKnown === (alert.state === 'firing') || !(isKnown || matchesAll(alert, this.#match))) return
     if (!groups.take(alert)) return
     if (alert.state === 'firing') this.#failures.set(alert.fingerprint, alert)

@@ -1,7 +1,7 @@
 /** Notifiers as they come, change and go: their users and channels, the work that a change takes, and what they know of each other. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { RE2JS } from 're2js'
-import { beforeEach, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { XdrWriter } from '../../../../protocol/bytes/writer.ts'
 import { GapReason } from '../../../../protocol/monitor/constants.ts'
 import { writeGap } from '../../../../protocol/monitor/message.ts'
@@ -14,6 +14,7 @@ import type { Steps } from '../../../../server/kit/running.ts'
 import { loadConfig } from '../../../../server/start/config.ts'
 import type { NotifiedAlert } from '../../../../server/wings/notify/alert.ts'
 import type { NotifierTable } from '../../../../server/wings/notify/bodies.ts'
+import type { NotifyGroups } from '../../../../server/wings/notify/groups.ts'
 import { Notifiers } from '../../../../server/wings/notify/notifiers.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 
@@ -69,6 +70,8 @@ let work: (steps: Steps<unknown>) => unknown
 let notifiers: Notifiers
 /** The alerts that there are. */
 let rows: AlertRow[]
+/** Whether whoever has put one may read alerts. */
+let mayRead: boolean
 
 beforeEach(() => {
   clock = new FakeClock()
@@ -76,6 +79,7 @@ beforeEach(() => {
   done = []
   gate = undefined
   rows = []
+  mayRead = true
   work = finish
   const delivery = {
     async channelOf({ tenant, name }: { readonly tenant: string; readonly name: string }) {
@@ -107,14 +111,18 @@ beforeEach(() => {
       stored: { journal, notifyGroups: [], notifyAlerts: [], alerts: () => rows },
       view: {
         tenants: () => ['default'],
-        readRights: () => ({ mayReadRemembered: () => true, covers: () => true }),
+        readRights: () => ({ mayReadRemembered: () => mayRead, covers: () => true }),
         waiting: () => [],
       },
     },
   }
   const log = { add: () => {}, forget: (place: string) => void done.push(`forget ${place}`) }
   const tokens = { issue: () => '' }
-  notifiers = new Notifiers(kit as unknown as Kit, log as never, () => finish as never, tokens as never)
+  const isMuted = function* () {
+    yield
+    return false
+  }
+  notifiers = new Notifiers(kit as unknown as Kit, log as never, isMuted, tokens as never)
 })
 
 /** One that somebody has put; `more` are further keys of its table. */
@@ -131,6 +139,7 @@ function put(name: string, more = ''): NotifierTable {
 }
 
 const failure: NotifiedAlert = {
+  kind: 'failure',
   labels: [
     ['alertname', 'CinnabarNotifierFails'],
     ['notifier', 'other'],
@@ -222,12 +231,12 @@ it('no step of a change compiles more than one regular expression', async () => 
   compile.mockRestore()
 })
 
-/** Something was lost on the way to the notifier. */
+/** Something was lost on the way to the notifier, which has heard of it. */
 async function lose(reason: GapReason): Promise<void> {
   const writer = new XdrWriter()
   writeGap(writer, { transaction: 7, metric: 1, count: 3, from: 0, to: 0, reason })
-  channels.get(CHANNEL)?.connection?.writeValues(writer.copy(), () => {})
-  for (let turns = 0; turns < 5; turns++) await turn()
+  const connection = channels.get(CHANNEL)?.connection as ChannelConnection
+  await new Promise<void>((written) => connection.writeValues(writer.copy(), written))
 }
 
 it('that another one fails goes on over a comparison after a loss', async () => {
@@ -237,6 +246,37 @@ it('that another one fails goes on over a comparison after a loss', async () => 
   await lose(GapReason.overflow)
   expect(pager?.counts.lost).toBe(3)
   expect(pager?.groups?.stateOf(failure)).toBe('firing')
+})
+
+describe('an alert of a rule that is named like that of a notifier that fails', () => {
+  const times = { active: 1, fired: 1, kept: undefined, resolved: undefined, missing: undefined }
+  const names = { rule: '["default","f","notifiers","CinnabarNotifierFails"]', labels: JSON.stringify(failure.labels) }
+  const known = (): readonly NotifiedAlert[] => notifiers.find('default', 'pager')?.groups?.alerts() ?? []
+
+  beforeEach(async () => {
+    rows = [{ ...names, annotations: '[]', state: 'firing', value: '1', ...times }]
+    await notifiers.follow([put('pager')])
+  })
+
+  it('goes on, also where its notifier is put again', async () => {
+    expect(known()).toMatchObject([{ rule: 'CinnabarNotifierFails', state: 'firing' }])
+    await notifiers.follow([put('pager', 'send_resolved = false\n')])
+    notifiers.sweep()
+    expect(known()).toMatchObject([{ state: 'firing' }])
+    expect([...(notifiers.find('default', 'pager')?.failures() ?? [])]).toEqual([])
+  })
+
+  it.each([
+    ['it', 'is told to nobody who may not read it', false],
+    ['the other, which has its labels', 'is told whatever may be read', true],
+  ])('%s %s', (_which, _what, fails) => {
+    const pager = notifiers.find('default', 'pager')
+    if (fails) pager?.observe({ ...failure, fingerprint: known()[0]?.fingerprint ?? '' })
+    mayRead = false
+    clock.jumpWall(3_600_000)
+    const { groups } = pager as { readonly groups: NotifyGroups }
+    expect(finish(groups.next())?.alerts.map(({ kind }) => kind)).toEqual(fails ? ['failure'] : undefined)
+  })
 })
 
 it('what was lost is looked for when no transitions are under way any more, which say it in order', async () => {
