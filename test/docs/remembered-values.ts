@@ -123,7 +123,7 @@ export function notifierValues(clock: Clock): ReadonlyMap<string, ValueMessage> 
   }
   const shown = { running: [notifier], log, silences, tenants: () => ['default'] }
   const sensor = new NotifierFigures(shown, clock)
-  const values = [...sensor.metrics()].map((metric) => messageOf(sensor.measure(metric, new Map(), BOSS).value))
+  const values = [...sensor.metrics()].map((metric) => messageOf(finish(sensor.measure(metric, new Map(), BOSS)).value))
   return new Map([...sensor.metrics()].map(({ name }, index) => [name, values[index] as ValueMessage]))
 }
 

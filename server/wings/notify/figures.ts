@@ -11,10 +11,11 @@ import {
   type RecordExposition,
   RecordList,
 } from '../../kit/metrics.ts'
-import type { Clock } from '../../kit/running.ts'
+import type { Clock, Steps } from '../../kit/running.ts'
 import type { NotifierTable } from './bodies.ts'
 import type { InForce } from './in-force.ts'
 import { fieldsOfNotification, hadAlert, type NotificationLog } from './log.ts'
+import { notifierPlace } from './names.ts'
 import type { Silence, Silences } from './silences.ts'
 
 const { ARRAY, BOOLEAN, STRING, UINT64 } = BasicType
@@ -101,17 +102,22 @@ export class NotifierFigures implements PolledSensor {
 
   check(): void {}
 
-  measure({ name }: Metric, args: Arguments, identity: Parameters<PolledSensor['measure']>[2]): Measurement {
+  *measure({ name }: Metric, args: Arguments, identity: Parameters<PolledSensor['measure']>[2]): Steps<Measurement> {
     const records = new RecordList()
-    for (const fields of this.#records(name, args, (tenant) => maySee(identity, { tenant })))
-      if (!records.add(fields)) break
+    for (const fields of this.#records(name, args, (tenant) => maySee(identity, { tenant }))) {
+      if (fields !== undefined && !records.add(fields)) break
+      yield
+    }
     return { value: records.value(), time: this.#clock.microseconds() }
   }
 
-  *#records(name: string, args: Arguments, isShown: (tenant: string) => boolean): Iterable<Field[]> {
-    const { running, silences, tenants } = this.#shown
+  /** Undefined after a step that has given none. */
+  *#records(name: string, args: Arguments, isShown: (tenant: string) => boolean): Iterable<Field[] | undefined> {
+    const { silences, tenants } = this.#shown
+    // They may change between steps.
+    const running = [...this.#shown.running]
     if (name === 'producer.notifiers') {
-      for (const notifier of running) if (isShown(notifier.table.tenant)) yield fieldsOfNotifier(notifier)
+      for (const notifier of running) yield isShown(notifier.table.tenant) ? fieldsOfNotifier(notifier) : undefined
       return
     }
     const notifier = args.get('notifier') as string | undefined
@@ -121,24 +127,29 @@ export class NotifierFigures implements PolledSensor {
         const nowMs = this.#clock.wallMs()
         const found = args.get('ended') === true ? silences.endedOf(tenant, nowMs) : silences.of(tenant, nowMs)
         for (const silence of found) yield fieldsOfSilence(silence)
-      } else yield* this.#notifications(tenant, notifier, args.get('alert') as string | undefined)
+      } else {
+        const ofTenant = running.filter(({ table }) => table.tenant === tenant)
+        yield* this.#notifications(ofTenant, tenant, notifier, args.get('alert') as string | undefined)
+      }
     }
   }
 
-  *#notifications(tenant: string, notifier: string | undefined, alert: string | undefined): Iterable<Field[]> {
-    const { running, log } = this.#shown
-    const found = log.of(tenant, notifier)
-    if (alert === undefined) {
-      for (const row of found) yield fieldsOfNotification(row)
-      return
-    }
-    const groups = new Map(
-      running.map(({ table, groups }) => [`${table.tenant}/${table.name}`, groups?.groupWith(alert)]),
-    )
-    for (const row of found) {
+  *#notifications(
+    running: ShownNotifiers['running'],
+    tenant: string,
+    notifier: string | undefined,
+    alert: string | undefined,
+  ): Iterable<Field[] | undefined> {
+    const groups = new Map<string, string | undefined>()
+    if (alert !== undefined)
+      for (const { table, groups: known } of running) {
+        groups.set(notifierPlace(table), known?.groupWith(alert))
+        yield undefined
+      }
+    for (const row of this.#shown.log.of(tenant, notifier)) {
       // Where nobody knows what it had, its group may know the alert.
-      const isIn = hadAlert(row, alert) ?? groups.get(row.notifier) === row.labels
-      if (isIn) yield fieldsOfNotification(row)
+      const isIn = alert === undefined || (hadAlert(row, alert) ?? groups.get(row.notifier) === row.labels)
+      yield isIn ? fieldsOfNotification(row) : undefined
     }
   }
 }

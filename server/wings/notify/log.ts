@@ -9,6 +9,8 @@ import type { NotificationOutcome } from './notifier.ts'
 const MOST_KEPT = 1_000
 /** Alerts of a notification that are known by their fingerprints. */
 const MOST_ALERTS = 20
+/** Of what is older than that. */
+const NONE = '[]'
 const MICROSECONDS = 1_000
 const { STRING, UINT64 } = BasicType
 
@@ -54,12 +56,19 @@ export class NotificationLog {
     this.#rows.delete(notifier)
   }
 
-  /** Newest first, of the notifiers of a tenant, or of one of them. */
-  of(tenant: string, name?: string): readonly NotificationRow[] {
+  /** Newest first, of the notifiers of a tenant, or of one of them. What is added meanwhile is not among them. */
+  *of(tenant: string, name?: string): Generator<NotificationRow, void, void> {
     const isWanted = (notifier: string): boolean =>
       name === undefined ? notifier.startsWith(`${tenant}/`) : notifier === `${tenant}/${name}`
-    const found = [...this.#rows].filter(([notifier]) => isWanted(notifier)).flatMap(([, rows]) => rows)
-    return found.sort((left, right) => right.at - left.at)
+    const found = [...this.#rows].filter(([notifier]) => isWanted(notifier)).map(([, rows]) => [...rows])
+    // The notifier that has told last comes last: sorting all rows would be one long step.
+    const left = found.sort((one, other) => lastAt(one) - lastAt(other))
+    for (let rows = left.pop(); rows !== undefined; rows = left.pop()) {
+      const row = rows.pop()
+      if (row === undefined) continue
+      yield row
+      left.splice(placeFor(lastAt(rows), left), 0, rows)
+    }
   }
 
   #of(notifier: string): NotificationRow[] {
@@ -69,15 +78,32 @@ export class NotificationLog {
   }
 }
 
+/** When a notifier has told last; before all others if it has not. */
+function lastAt(rows: readonly NotificationRow[]): number {
+  return rows.at(-1)?.at ?? Number.NEGATIVE_INFINITY
+}
+
+/** Before the first that has told later, of some that ascend by that. */
+function placeFor(at: number, all: readonly (readonly NotificationRow[])[]): number {
+  let [from, to] = [0, all.length]
+  while (from < to) {
+    const middle = (from + to) >> 1
+    if (lastAt(all[middle] ?? []) > at) to = middle
+    else from = middle + 1
+  }
+  return from
+}
+
 function fingerprintsIn({ alerts }: NotificationRow): readonly string[] {
   return JSON.parse(alerts) as string[]
 }
 
 /** Whether a notification had an alert; undefined if nobody knows that, since it had too many, or is too old. */
 export function hadAlert(row: NotificationRow, fingerprint: string): boolean | undefined {
-  const known = fingerprintsIn(row)
-  if (known.includes(fingerprint)) return true
-  return known.length < row.firing + row.resolved ? undefined : false
+  // Most have not, and are not parsed.
+  if (row.alerts.includes(fingerprint) && fingerprintsIn(row).includes(fingerprint)) return true
+  const count = row.firing + row.resolved
+  return count > MOST_ALERTS || (count > 0 && row.alerts === NONE) ? undefined : false
 }
 
 export function fieldsOfNotification(row: NotificationRow): Field[] {

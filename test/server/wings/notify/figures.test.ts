@@ -1,7 +1,9 @@
 /** `producer.notifications`: all of a tenant, those of one notifier, and those that had an alert. */
-import { beforeEach, expect, it } from 'vitest'
+import { beforeEach, expect, it, vi } from 'vitest'
 import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
 import { finish } from '../../../../server/kernel/core/fair-work.ts'
+import type { Measurement } from '../../../../server/kit/metrics.ts'
+import type { Steps } from '../../../../server/kit/running.ts'
 import type { NotifiedAlert } from '../../../../server/wings/notify/alert.ts'
 import { NotifierFigures } from '../../../../server/wings/notify/figures.ts'
 import { NotifyGroups } from '../../../../server/wings/notify/groups.ts'
@@ -77,10 +79,14 @@ function tell(name: keyof typeof groups): void {
   }
 }
 
-function shown(args: Record<string, string>): readonly string[] {
+function asked(args: Readonly<Record<string, string>>): Steps<Measurement> {
   const metric = figures.metric('producer.notifications')
   if (metric === undefined) throw new Error('there is such a metric')
-  const { value } = figures.measure(metric, new Map(Object.entries(args)), { tenant: 'acme', role: 'admin' } as never)
+  return figures.measure(metric, new Map(Object.entries(args)), { tenant: 'acme', role: 'admin' } as never)
+}
+
+function shown(args: Readonly<Record<string, string>>): readonly string[] {
+  const { value } = finish(asked(args))
   return (valueToJson(value) as Json[]).map(({ notifier, group }) => `${notifier}: ${group}`)
 }
 
@@ -118,4 +124,33 @@ it('gives those of the group where a notification had more alerts than are known
   const given = { running, log, silences: new Silences([], journal), tenants: () => ['acme'] }
   figures = new NotifierFigures(given, { microseconds: () => nowMs * 1_000, wallMs: () => nowMs })
   expect(['web0', 'db1'].map((host) => shown({ alert: host }).length)).toEqual([1, 0])
+})
+
+it('has those of all notifiers by time, with one row in a step, and parses no row that had other alerts', () => {
+  for (let count = 0; count < 20; count++)
+    for (const name of ['pager', 'mail'] as const) {
+      groups[name].take(alert(`web${count}`))
+      tell(name)
+      nowMs += 3_600_000
+    }
+  const times = [...log.of('acme')].map(({ at }) => at)
+  expect(times).toEqual(times.toSorted((one, other) => other - one))
+  const rows = times.length
+  expect(shown({}).length).toBe(rows)
+  const parse = vi.spyOn(JSON, 'parse')
+  const had = [...log.of('acme')].filter(({ alerts }) => alerts.includes('"web19"')).length
+  let steps = 0
+  let most = 0
+  const measuring = asked({ alert: 'web19' })
+  for (let isOver = false; !isOver; steps++) {
+    const before = parse.mock.calls.length
+    isOver = measuring.next().done === true
+    most = Math.max(most, parse.mock.calls.length - before)
+  }
+  expect(had).toBeGreaterThan(0)
+  expect(had).toBeLessThan(rows / 2)
+  expect(steps).toBeGreaterThan(rows)
+  // Whether it has the alert, its labels, and the alerts that it had.
+  expect([most, parse.mock.calls.length]).toEqual([3, had * 3])
+  parse.mockRestore()
 })
