@@ -48,8 +48,9 @@ export class Notifiers {
     const next = tables.map((table) => this.#nextOf(table, byPlace.get(notifierPlace(table)) ?? []))
     this.running.splice(0, Number.POSITIVE_INFINITY, ...next)
     this.#byTenant = grouped(next, ({ table }) => table.tenant)
-    if (this.#isFirst) this.#forgetOthers(tables)
-    const places = new Set(tables.map(notifierPlace))
+    // Those where something goes on from what was told, which a heartbeat does not.
+    const places = new Set(next.filter((one) => !(one instanceof Heartbeat)).map(({ table }) => notifierPlace(table)))
+    if (this.#isFirst) this.#forgetOthers(places)
     const [wereThere, areThere] = [new Set(before), new Set(next)]
     for (const notifier of before)
       if (!areThere.has(notifier)) {
@@ -135,10 +136,9 @@ export class Notifiers {
   }
 
   /** What was told by those that are not in the configuration any more is not kept. */
-  #forgetOthers(tables: readonly NotifyTable[]): void {
+  #forgetOthers(places: ReadonlySet<string>): void {
     const { recovered } = this.#services
-    const known = new Set(tables.map(notifierPlace))
-    for (const place of recovered.places()) if (!known.has(place)) recovered.forget(place)
+    for (const place of recovered.places()) if (!places.has(place)) recovered.forget(place)
   }
 
   find(tenant: string, name: string): InForce | undefined {

@@ -19,6 +19,8 @@ import { Notifiers } from '../../../../server/wings/notify/notifiers.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 
 const CHANNEL = 'default/notify:pager:'
+const WEBHOOK = 'url = "webhook+https://h.example/"\ngroup_wait = "1h"'
+const HEARTBEAT = 'url = "heartbeat+https://h.example/"'
 
 class Channel {
   readonly delivered = {
@@ -68,6 +70,8 @@ let done: string[]
 let gate: Promise<void> | undefined
 let work: (steps: Steps<unknown>) => unknown
 let notifiers: Notifiers
+/** What was removed of what is stored. */
+let removed: object[]
 /** The alerts that there are. */
 let rows: AlertRow[]
 /** Whether whoever has put one may read alerts. */
@@ -78,6 +82,7 @@ beforeEach(() => {
   channels = new Map()
   done = []
   gate = undefined
+  removed = []
   rows = []
   mayRead = true
   work = finish
@@ -100,12 +105,15 @@ beforeEach(() => {
       if (channels.delete(key)) done.push(`end ${key}`)
     },
   }
-  const journal = { change: () => {}, whenStored: () => Promise.resolve() }
+  const journal = {
+    change: (change: object) => void ('remove' in change && removed.push(change)),
+    whenStored: () => Promise.resolve(),
+  }
   const kit = {
     clock,
     log: { warn() {}, info() {}, error() {} },
     poll: { work: async (_party: unknown, steps: Steps<unknown>) => work(steps) },
-    expressions: { watch: { queryOf: () => undefined, saidOf: () => undefined } },
+    expressions: { watch: { queryOf: () => undefined, saidOf: () => undefined, problemOf: () => 'late' } },
     peer: {
       delivery,
       stored: { journal, notifyGroups: [], notifyAlerts: [], alerts: () => rows },
@@ -125,9 +133,9 @@ beforeEach(() => {
   notifiers = new Notifiers(kit as unknown as Kit, log as never, isMuted, tokens as never)
 })
 
-/** One that somebody has put; `more` are further keys of its table. */
-function put(name: string, more = ''): NotifierTable {
-  const toml = `[[notify]]\nname = "${name}"\nurl = "webhook+https://h.example/"\ngroup_wait = "1h"\n${more}`
+/** One that somebody has put; `told` and `more` are the other keys of its table. */
+function put(name: string, more = '', told = WEBHOOK): NotifierTable {
+  const toml = `[[notify]]\nname = "${name}"\n${told}\n${more}`
   const [table] = loadConfig({ file: 'c.toml', env: {}, readFile: () => Buffer.from(toml) }).notify
   if (table === undefined) throw new Error('there is no table')
   const reader = () => ({ userId: 1, tenant: 'default', name: 'ann', role: 'author' })
@@ -179,6 +187,21 @@ it('one that is changed twice before it has begun knows what was told', async ()
   const pager = notifiers.find('default', 'pager')
   expect(pager?.groups?.alerts().map(({ fingerprint }) => fingerprint)).toEqual(['f0'])
   expect([...(pager?.failures() ?? [])]).toHaveLength(1)
+})
+
+it('nothing is kept of what one has told whose place a heartbeat takes', async () => {
+  await notifiers.follow([put('pager')])
+  notifiers.find('default', 'pager')?.observe(failure)
+  await notifiers.follow([put('pager', 'send_resolved = false\n')])
+  expect(removed).toEqual([])
+  await notifiers.follow([put('pager', '', HEARTBEAT)])
+  const notifier = 'default/pager'
+  expect(removed).toMatchObject([
+    { remove: 'notify alert', notifier, fingerprint: 'f0' },
+    { remove: 'notify group', notifier },
+  ])
+  await notifiers.follow([put('pager')])
+  expect(notifiers.find('default', 'pager')?.groups?.alerts()).toEqual([])
 })
 
 it('one whose channel was removed says so, and can be made anew, as long as there is its tenant', async () => {
