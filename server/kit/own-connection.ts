@@ -37,7 +37,9 @@ export class OwnConnection<Connection extends StartedConnection> {
 
   begin(): void {
     this.#options.channel.onChange(() => this.#changed())
-    this.#connect()
+    // It may have been deleted since it was found.
+    if (this.#options.channel.state === 'deleted') this.#changed()
+    else this.#connect()
   }
 
   end(): void {

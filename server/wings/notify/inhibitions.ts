@@ -38,29 +38,44 @@ export function* inhibitionsOf(rules: readonly InhibitRule[], firing: Firing): S
       equal,
       firing: new Map(),
     })
-  return new Inhibitions(compiled, firing)
+  const inhibitions = new Inhibitions(compiled, firing)
+  yield* inhibitions.lookAgain()
+  return inhibitions
 }
 
 export class Inhibitions {
   readonly #inhibitions: readonly Inhibition[]
   readonly #firing: Firing
+  /** While what fires is looked at: fingerprints of which nothing was seen yet. */
+  #unseen: Set<string> | undefined
 
   constructor(inhibitions: readonly Inhibition[], firing: Firing) {
     this.#inhibitions = inhibitions
     this.#firing = firing
-    this.lookAgain()
   }
 
-  /** Takes what fires now: of some alerts nobody may have said what has become of them. */
-  lookAgain(): void {
+  /**
+   * Takes what fires now: of some alerts nobody may have said what has become of them. What was known counts until all was looked at,
+   * so that nobody is told meanwhile of what is inhibited.
+   */
+  *lookAgain(): Steps<void> {
     if (this.#inhibitions.length === 0) return
-    for (const { firing } of this.#inhibitions) firing.clear()
-    for (const alert of this.#firing()) if (alert !== undefined) this.observe(alert)
+    const unseen = new Set(this.#inhibitions.flatMap(({ firing }) => [...firing.keys()]))
+    this.#unseen = unseen
+    for (const alert of this.#firing()) {
+      if (alert !== undefined) this.observe(alert)
+      yield
+    }
+    // Another one that has begun since does it.
+    if (this.#unseen !== unseen) return
+    this.#unseen = undefined
+    for (const { firing } of this.#inhibitions) for (const fingerprint of unseen) firing.delete(fingerprint)
   }
 
   /** Takes what has become of an alert; returns whether others may be told, or not be told, now. */
   observe(alert: NotifiedAlert): boolean {
     let hasChanged = false
+    this.#unseen?.delete(alert.fingerprint)
     for (const { source, target, equal, firing } of this.#inhibitions) {
       if (!matchesAll(alert, source)) continue
       hasChanged = true

@@ -47,8 +47,11 @@ export interface NotifierOptions {
   readonly ended: (notification: Notification, outcome: NotificationOutcome) => void
   /** What is wrong, for people; empty when the receiver takes notifications again. */
   readonly state: (problem: string) => void
-  /** Transitions were lost; `madeUp` has to be called when that is made up for: until then it would be said again at the next start. */
-  readonly lost: (count: number, madeUp: () => void) => void
+  /**
+   * Transitions were lost; none after that is taken before its steps are done. `madeUp` has to be called when that is made up for: until
+   * then it would be said again at the next start.
+   */
+  readonly lost: (count: number, madeUp: () => void) => Steps<void>
   /** Called when the channel must be left. */
   readonly left: (notifier: Notifier) => void
 }
@@ -154,7 +157,7 @@ export class Notifier implements ChannelConnection {
       if (message.kind === 'gap') {
         counts.lost += message.count
         this.#losses++
-        lost(message.count, () => this.#madeUp(message.transaction))
+        yield* lost(message.count, () => this.#madeUp(message.transaction))
       } else if (message.kind === 'value') {
         const { transaction, metric, time, value } = message
         // Without a binding it is a result, or the binding was stopped meanwhile.

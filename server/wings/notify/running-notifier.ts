@@ -386,14 +386,17 @@ export class RunningNotifier implements InForce {
           log.warn({ notifier: name, tenant, detail: outcome.detail }, 'a receiver has refused a notification')
       },
       state: (problem) => this.#changed(problem),
-      lost: (count, madeUp) => {
-        this.#losses.push(madeUp)
-        log.warn({ notifier: name, tenant, count }, 'the channel of a notifier has lost transitions')
-        this.#inhibitions?.lookAgain()
-        this.#compare(false)
-      },
+      lost: (count, madeUp) => this.#lost(count, madeUp),
       left: (notifier) => channel.detach(notifier),
     })
+  }
+
+  *#lost(count: number, madeUp: () => void): Steps<void> {
+    const { name, tenant } = this.table
+    this.#losses.push(madeUp)
+    this.#kit.log.warn({ notifier: name, tenant, count }, 'the channel of a notifier has lost transitions')
+    if (this.#inhibitions !== undefined) yield* this.#inhibitions.lookAgain()
+    this.#compare(false)
   }
 
   /** Nothing comes by its channel any more: another one has to be made. */

@@ -38,10 +38,10 @@ beforeEach(() => {
     },
     deleted: () => done.push('deleted'),
   })
-  connection.begin()
 })
 
 it('is made again ten seconds after somebody else has had the channel', () => {
+  connection.begin()
   expect(done).toEqual(['start 1'])
   state = 'taken'
   changed()
@@ -55,13 +55,22 @@ it('is made again ten seconds after somebody else has had the channel', () => {
 })
 
 it('ends with its channel, which is said once', () => {
+  connection.begin()
   state = 'deleted'
   for (let times = 0; times < 2; times++) changed()
   clock.advance(AGAIN_MS)
   expect(done).toEqual(['start 1', 'end 1', 'deleted'])
 })
 
+it('is not made where its channel was deleted before it began, which is said', () => {
+  state = 'deleted'
+  connection.begin()
+  clock.advance(AGAIN_MS)
+  expect(done).toEqual(['deleted'])
+})
+
 it('is not made again when it was ended, whatever becomes of the channel', () => {
+  connection.begin()
   state = 'free'
   changed()
   connection.end()

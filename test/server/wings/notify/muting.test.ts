@@ -104,8 +104,49 @@ describe('inhibition', () => {
     let firing = [alert('HostDown', 'a')]
     const inhibitions = finish(inhibitionsOf([RULE], () => firing))
     firing = [alert('HostDown', 'b')]
-    inhibitions.lookAgain()
+    finish(inhibitions.lookAgain())
     expect(['a', 'b'].map((host) => inhibitions.isInhibited(alert('DiskFull', host)))).toEqual([false, true])
+  })
+
+  it('looks at one alert in a step, and until all are looked at what was known counts, and what is heard meanwhile', () => {
+    let asked = 0
+    let firing = ['a', 'b'].map((host) => alert('HostDown', host))
+    const inhibitions = finish(
+      inhibitionsOf([RULE], function* () {
+        for (const one of firing) {
+          asked++
+          yield one
+        }
+      }),
+    )
+    const inhibited = () =>
+      ['a', 'b', 'c', 'd'].filter((host) => inhibitions.isInhibited(alert('DiskFull', host))).join('')
+    expect([asked, inhibited()]).toEqual([2, 'ab'])
+    asked = 0
+    firing = ['c', 'd'].map((host) => alert('HostDown', host))
+    const looking = inhibitions.lookAgain()
+    looking.next()
+    expect([asked, inhibited()]).toEqual([1, 'abc'])
+    inhibitions.observe(alert('HostDown', 'b'))
+    inhibitions.observe(alert('HostDown', 'c', 'resolved'))
+    expect(inhibited()).toBe('ab')
+    finish(looking)
+    expect([asked, inhibited()]).toEqual([2, 'bd'])
+  })
+
+  it('looks again, also where that begins anew before it is done', () => {
+    let firing = [alert('HostDown', 'a')]
+    const inhibitions = finish(inhibitionsOf([RULE], () => firing))
+    firing = ['b', 'c'].map((host) => alert('HostDown', host))
+    const first = inhibitions.lookAgain()
+    first.next()
+    firing = [alert('HostDown', 'c')]
+    const second = inhibitions.lookAgain()
+    second.next()
+    finish(first)
+    finish(second)
+    const hosts = ['a', 'b', 'c'].filter((host) => inhibitions.isInhibited(alert('DiskFull', host)))
+    expect(hosts).toEqual(['c'])
   })
 
   it('begins and ends with the other alert', () => {

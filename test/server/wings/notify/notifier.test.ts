@@ -98,7 +98,9 @@ it('tells each transition in order, and does nothing until the first may be told
     counts: noneTold(),
     ended: () => {},
     state: () => {},
-    lost: () => {},
+    lost: function* () {
+      yield
+    },
     left: () => {},
   })
   notifier.start()
