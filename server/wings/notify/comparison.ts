@@ -1,4 +1,4 @@
-/** What a notifier has told is compared with the alerts that fire, when it has just begun, or when its channel has lost transitions. */
+/** What a notifier has told is compared with the alerts that fire, when it begins, and when its channel has lost transitions. */
 import type { Steps } from '../../kit/running.ts'
 import type { NotifiedAlert } from './alert.ts'
 import { isApproval } from './approval-alerts.ts'
@@ -8,18 +8,18 @@ export interface ComparisonOptions {
   readonly groups: Pick<NotifyGroups, 'alerts' | 'isKnownToFire' | 'isLatest' | 'take'>
   /** The alerts that fire now, each as it is when it is asked for, and undefined for others. */
   readonly firing: Iterable<NotifiedAlert | undefined>
-  /** It has just begun: what it knows has not ended. */
-  readonly isNew: boolean
   /** Whether it has to be done later: transitions that are under way say in order what this would say too early. */
   readonly mustWait: () => boolean
+  /** By which what fires no more has ended. Milliseconds since 1970. */
   readonly wallMs: () => number
 }
 
 /**
  * What fires is taken, also where it has ended and fires again, and what was told and fires no more has ended. What waits for approval is
- * ended by the notifier itself. Returns false if it has to be done again later.
+ * ended by the notifier itself. Returns false if it has to be done again later, because transitions came, or the notifier has stopped:
+ * what was taken until then stays.
  */
-export function* compareWithFiring({ groups, firing, isNew, mustWait, wallMs }: ComparisonOptions): Steps<boolean> {
+export function* compareWithFiring({ groups, firing, mustWait, wallMs }: ComparisonOptions): Steps<boolean> {
   const known = new Map(groups.alerts().map((alert) => [alert.fingerprint, alert]))
   for (const alert of firing) {
     if (mustWait()) return false
@@ -28,7 +28,6 @@ export function* compareWithFiring({ groups, firing, isNew, mustWait, wallMs }: 
     if (alert !== undefined) known.delete(alert.fingerprint)
     yield
   }
-  if (isNew) return true
   const endedMs = wallMs()
   for (const alert of known.values()) {
     if (mustWait()) return false

@@ -58,6 +58,8 @@ export class NotifyGroups {
   #count = 0
   /** Of the group that is told. */
   #sending: Group | undefined
+  /** Another one goes on from it, or nothing of it is kept: what is still under way takes and stores nothing. */
+  #isOver = false
 
   constructor(options: NotifyGroupsOptions) {
     this.#options = options
@@ -106,9 +108,10 @@ export class NotifyGroups {
 
   /**
    * Takes what has become of an alert. Returns false if it has to be given again when something was told: where each transition is
-   * told, the one before comes first. After a loss transitions are missing, and it is taken in any case.
+   * told, the one before comes first. After a loss transitions are missing, and it is taken in any case. Whoever is over takes nothing.
    */
   take(alert: NotifiedAlert, isAfterLoss = false): boolean {
+    if (this.#isOver) return false
     const { rules, wallMs } = this.#options
     const labels = this.#labelsOf(alert)
     const { fingerprint, state } = alert
@@ -174,10 +177,10 @@ export class NotifyGroups {
     return this.#memberOf(alert)?.alert.state
   }
 
-  /** Whether an alert that fires is known to do so, and has not ended and begun again since. */
+  /** Whether an alert that fires is known to do so, and has not ended and begun again since. Rules move it back with the clock. */
   isKnownToFire(alert: NotifiedAlert): boolean {
     const known = this.#memberOf(alert)?.alert
-    return known?.state === 'firing' && known.firedMs === alert.firedMs
+    return known?.state === 'firing' && known.firedMs >= alert.firedMs
   }
 
   /** Whether it is what was taken last of this alert. */
@@ -220,7 +223,7 @@ export class NotifyGroups {
     const waitsFirst = isHeld() || (yield* isMuted(firing))
     const member = this.#memberOf(firing)
     // What fires again since is another alert, of which the transition is under way. Rules move when one fired back with the clock.
-    if (member === undefined || member.isEscalated || member.alert.firedMs < firing.firedMs) return
+    if (this.#isOver || member === undefined || member.isEscalated || member.alert.firedMs < firing.firedMs) return
     const nowMs = wallMs()
     // Somebody has acknowledged it, or nobody is to hear of it now; or the clock was set back.
     if (waitsFirst || member.waitingMs > nowMs) member.waitingMs = nowMs
@@ -243,8 +246,9 @@ export class NotifyGroups {
     return this.#groups.get(keyOf(this.#labelsOf(alert)))?.members.get(alert.fingerprint)
   }
 
-  /** As they are stored. */
-  rows(): { readonly groups: readonly NotifyGroupRow[]; readonly alerts: readonly NotifyAlertRow[] } {
+  /** Gives what is stored to another one, which goes on from it. */
+  handOver(): { readonly groups: readonly NotifyGroupRow[]; readonly alerts: readonly NotifyAlertRow[] } {
+    this.#isOver = true
     const groups = [...this.#groups.values()]
     return {
       groups: groups.map((group) => groupRow(this.#options.notifier, group)),
@@ -256,6 +260,7 @@ export class NotifyGroups {
 
   /** The notification under way, or that is due now; it is stored with the next batch. */
   *next(): Steps<Notification | undefined> {
+    if (this.#isOver) return undefined
     if (this.#sending?.sending !== undefined) return this.#sending.sending
     if (this.#options.isHeld()) return undefined
     const nowMs = this.#options.wallMs()
@@ -284,7 +289,10 @@ export class NotifyGroups {
   /** When the next group is due; undefined if none is. */
   get dueMs(): number | undefined {
     const { isHeld, wallMs } = this.#options
-    return isHeld() ? wallMs() + MUTED_MS : this.#firstDue()?.dueMs
+    if (isHeld()) return wallMs() + MUTED_MS
+    let firstMs = 0
+    for (const { dueMs } of this.#groups.values()) firstMs = earlier(firstMs, dueMs)
+    return firstMs === 0 ? undefined : firstMs
   }
 
   /** All groups are looked at now: what must be told may have changed. */
@@ -332,6 +340,7 @@ export class NotifyGroups {
   /** Nothing of this notifier is kept. */
   end(): void {
     for (const group of this.#groups.values()) this.#remove(group)
+    this.#isOver = true
   }
 
   /** What was told to wait for approval is not kept: somebody else is told from now on. */
@@ -367,7 +376,7 @@ export class NotifyGroups {
       else looked[verdict].set(fingerprint, member.alert)
     }
     group.unseen = undefined
-    if (!this.#isThere(group)) return undefined
+    if (this.#isOver || !this.#isThere(group)) return undefined
     const [changed, same] = [[...looked.changed.values()], [...looked.same.values()]]
     const muted = looked.muted.size
     const isRepetition = changed.length === 0 && nowMs - group.toldMs >= rules.repeatIntervalMs
@@ -442,13 +451,6 @@ export class NotifyGroups {
     return Math.max(groupWaitMs, groupIntervalMs, repeatIntervalMs)
   }
 
-  #firstDue(): Group | undefined {
-    let first: Group | undefined
-    for (const group of this.#groups.values())
-      if (group.dueMs > 0 && (first === undefined || group.dueMs < first.dueMs)) first = group
-    return first
-  }
-
   #labelsOf(alert: KnownAlert): readonly Label[] {
     return isApproval(alert) ? APPROVALS_GROUP : groupLabels(alert, this.#options.rules)
   }
@@ -467,29 +469,31 @@ export class NotifyGroups {
   }
 
   #put(group: Group, member: Member): void {
-    const { journal } = this.#options
     const { alert } = member
     if (!group.members.has(alert.fingerprint)) this.#count++
     group.members.set(alert.fingerprint, member)
     group.unseen?.add(alert.fingerprint)
-    journal.change({ put: 'notify alert', row: alertRow(this.#options.notifier, member) })
+    this.#change({ put: 'notify alert', row: alertRow(this.#options.notifier, member) })
   }
 
   #forget(group: Group, fingerprint: string): void {
-    const { notifier, journal } = this.#options
+    const { notifier } = this.#options
     if (!group.members.delete(fingerprint)) return
     group.unseen?.add(fingerprint)
     this.#count--
-    journal.change({ remove: 'notify alert', notifier, fingerprint })
+    this.#change({ remove: 'notify alert', notifier, fingerprint })
   }
 
   #store(group: Group): void {
-    this.#options.journal.change({ put: 'notify group', row: groupRow(this.#options.notifier, group) })
+    this.#change({ put: 'notify group', row: groupRow(this.#options.notifier, group) })
   }
 
   #end({ key }: Group): void {
-    const { notifier, journal } = this.#options
     this.#groups.delete(key)
-    journal.change({ remove: 'notify group', notifier, labels: key })
+    this.#change({ remove: 'notify group', notifier: this.#options.notifier, labels: key })
+  }
+
+  #change(change: Parameters<NotifyGroupsOptions['journal']['change']>[0]): void {
+    if (!this.#isOver) this.#options.journal.change(change)
   }
 }

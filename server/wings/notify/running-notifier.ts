@@ -63,8 +63,8 @@ export class RunningNotifier implements InForce {
   #problem = ''
   #isRemoved = false
   #isEscalating = false
-  /** What it was told is to be compared with what fires: only with what it was not told yet, or with all. */
-  #toCompare: 'new' | 'all' | undefined
+  /** What it was told is to be compared with what fires. */
+  #isToCompare = false
   /** Are called when losses are made up for by a comparison. */
   #losses: (() => void)[] = []
   readonly #over = new AbortController()
@@ -119,7 +119,7 @@ export class RunningNotifier implements InForce {
     this.#before = undefined
     const { journal } = peer.stored
     const place = this.#place
-    const stored = before?.groups?.rows() ?? this.#recovered.take(place)
+    const stored = before?.groups?.handOver() ?? this.#recovered.take(place)
     this.#inhibitions = inhibitions
     const isSilenced = this.#isMuted
     const mayTell = (alert: NotifiedAlert): boolean => this.#mayTell(alert)
@@ -141,10 +141,6 @@ export class RunningNotifier implements InForce {
     if (before !== undefined && before.table.origin?.author !== this.table.origin?.author) this.groups.forgetApprovals()
     for (const alert of this.groups.alerts())
       if (isFailure(alert) && alert.state === 'firing') this.#failures.set(alert.fingerprint, alert)
-    const { queued, inFlight } = channel.delivered.queue.counts
-    const isNew = stored.groups.length + stored.alerts.length + queued + inFlight === 0
-    // Another channel has missed what came before it, and with another role others may be told.
-    const isOther = channel.delivered.bindings.size === 0 || (before !== undefined && before.table.role !== role)
     this.#connection = new OwnConnection({
       channel,
       clock,
@@ -161,9 +157,8 @@ export class RunningNotifier implements InForce {
       },
     })
     if (this.#over.signal.aborted) return
-    // What has fired before it was bound is told as well.
-    if (isNew || isOther) this.#compare(isNew)
-    else this.#takeWaiting()
+    // What has fired before it was bound is told as well, what the one before it was not to tell, and what that had still to look for.
+    this.#compare()
   }
 
   /** In steps: a regular expression takes a while. */
@@ -177,27 +172,25 @@ export class RunningNotifier implements InForce {
     this.#notifier?.lookAgain()
   }
 
-  /** What it was told is compared with what fires, as soon as no transitions are under way. `isNew`: it has just begun. */
-  #compare(isNew: boolean): void {
-    this.#toCompare = isNew && this.#toCompare !== 'all' ? 'new' : 'all'
+  /** What it was told is compared with what fires, as soon as no transitions are under way. */
+  #compare(): void {
+    this.#isToCompare = true
     this.#compareIfIdle()
   }
 
   #compareIfIdle(): void {
     const { groups } = this
-    if (groups === undefined || this.#toCompare === undefined || this.#mustWait(groups)) return
-    const steps = this.#comparison(groups, this.#toCompare === 'new')
-    this.#toCompare = undefined
+    if (groups === undefined || !this.#isToCompare || this.#mustWait(groups)) return
+    this.#isToCompare = false
     const look = (): void => this.#notifier?.lookAgain()
-    void Promise.resolve(this.#kit.poll.work({ tenant: this.table.tenant }, steps)).then(look)
+    void Promise.resolve(this.#kit.poll.work({ tenant: this.table.tenant }, this.#comparison(groups))).then(look)
   }
 
-  *#comparison(groups: NotifyGroups, isNew: boolean): Steps<void> {
+  *#comparison(groups: NotifyGroups): Steps<void> {
     const losses = this.#losses.splice(0)
     const isDone = yield* compareWithFiring({
       groups,
       firing: this.#wanted(),
-      isNew,
       mustWait: () => this.#mustWait(groups),
       wallMs: () => this.#kit.clock.wallMs(),
     })
@@ -206,7 +199,7 @@ export class RunningNotifier implements InForce {
       return
     }
     this.#losses.unshift(...losses)
-    this.#toCompare ??= isNew ? 'new' : 'all'
+    this.#isToCompare = true
   }
 
   /** Whether transitions say in order what a comparison would say too early. Where there is no room for them, it makes some. */
@@ -265,12 +258,6 @@ export class RunningNotifier implements InForce {
   #isWanted(alert: NotifiedAlert): boolean {
     const isMatching = isApproval(alert) ? this.table.approvals : matchesAll(alert, this.#match)
     return isMatching || this.groups?.stateOf(alert) !== undefined
-  }
-
-  /** What waits already when it begins to tell of that, or does so for somebody else. */
-  #takeWaiting(): void {
-    for (const alert of this.#waiting()) if (this.groups?.stateOf(alert) !== 'firing') this.groups?.take(alert)
-    this.lookAgain()
   }
 
   sweep(): void {
@@ -396,7 +383,7 @@ export class RunningNotifier implements InForce {
     this.#losses.push(madeUp)
     this.#kit.log.warn({ notifier: name, tenant, count }, 'the channel of a notifier has lost transitions')
     if (this.#inhibitions !== undefined) yield* this.#inhibitions.lookAgain()
-    this.#compare(false)
+    this.#compare()
   }
 
   /** Nothing comes by its channel any more: another one has to be made. */

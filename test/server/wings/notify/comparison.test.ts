@@ -61,7 +61,7 @@ beforeEach(() => {
 })
 
 const comparing = (...firing: readonly (NotifiedAlert | undefined)[]) =>
-  compareWithFiring({ groups, firing, isNew: false, mustWait: () => isUnderWay, wallMs: () => NOW_MS })
+  compareWithFiring({ groups, firing, mustWait: () => isUnderWay, wallMs: () => NOW_MS })
 const states = (): string[] => groups.alerts().map(({ fingerprint, state }) => `${fingerprint} ${state}`)
 
 it('takes what fires, and ends what fires no more', () => {

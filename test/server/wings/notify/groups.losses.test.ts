@@ -18,7 +18,6 @@ describe('after a loss', () => {
       compareWithFiring({
         groups: bench.groups,
         firing,
-        isNew: false,
         mustWait: () => false,
         wallMs: () => bench.nowMs,
       }),

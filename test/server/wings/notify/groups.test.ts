@@ -104,6 +104,45 @@ describe('a group', () => {
   })
 })
 
+describe('when another one goes on from it, or nothing is kept,', () => {
+  it.each<[string, () => unknown]>([
+    ['was handed over', () => bench.groups.handOver()],
+    ['has ended', () => bench.groups.end()],
+  ])('one that %s takes and stores nothing, and tells nothing, also of what is under way', (_how, ends) => {
+    const { groups, disk } = bench
+    groups.take(bench.alert('a'))
+    bench.pass(30)
+    const notification = finish(groups.next()) as Notification
+    groups.take(bench.alert('b'))
+    groups.take(bench.alert('c', 'firing', 'Full'))
+    bench.pass(300)
+    const escalating = groups.escalate(bench.alert('b'), 0, () => true)
+    escalating.next()
+    ends()
+    const before = structuredClone([disk.groups, disk.alerts])
+    expect(groups.take(bench.alert('d'))).toBe(false)
+    expect(groups.take(bench.alert('a', 'resolved'))).toBe(false)
+    finish(escalating)
+    groups.told(notification)
+    groups.lookAgain()
+    expect(finish(groups.next())).toBeUndefined()
+    expect([disk.groups, disk.alerts]).toEqual(before)
+  })
+
+  it('one that looks at a group stores nothing of what it finds', () => {
+    bench.groups.take(bench.alert('a'))
+    bench.pass(30)
+    const looking = bench.groups.next()
+    looking.next()
+    bench.groups.handOver()
+    const before = structuredClone([bench.disk.groups, bench.disk.alerts])
+    expect(finish(looking)).toBeUndefined()
+    expect([bench.disk.groups, bench.disk.alerts]).toEqual(before)
+    bench.start()
+    expect(bench.told()).toEqual(['a firing'])
+  })
+})
+
 describe('with an interval of 0 each transition is told, in order', () => {
   it('one that comes while that before it is under way waits', () => {
     bench.start({ groupWaitMs: 0, groupIntervalMs: 0 })

@@ -13,9 +13,11 @@ import type { ChannelConnection } from '../../../../server/kit/push.ts'
 import type { Steps } from '../../../../server/kit/running.ts'
 import { loadConfig } from '../../../../server/start/config.ts'
 import type { NotifiedAlert } from '../../../../server/wings/notify/alert.ts'
-import type { NotifierTable } from '../../../../server/wings/notify/bodies.ts'
+import type { NotifierOrigin, NotifierTable } from '../../../../server/wings/notify/bodies.ts'
 import type { NotifyGroups } from '../../../../server/wings/notify/groups.ts'
 import { Notifiers } from '../../../../server/wings/notify/notifiers.ts'
+import type { IsMuted } from '../../../../server/wings/notify/running-notifier.ts'
+import type { Change } from '../../../../storage/store.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 
 const CHANNEL = 'default/notify:pager:'
@@ -70,21 +72,21 @@ let done: string[]
 let gate: Promise<void> | undefined
 let work: (steps: Steps<unknown>) => unknown
 let notifiers: Notifiers
-/** What was removed of what is stored. */
-let removed: object[]
 /** The alerts that there are. */
 let rows: AlertRow[]
-/** Whether whoever has put one may read alerts. */
-let mayRead: boolean
+/** What was stored. */
+let stored: Change[]
+/** Whether an alert may be read, by its labels. */
+let mayRead: (textOf: (name: string) => string | undefined) => boolean
 
 beforeEach(() => {
   clock = new FakeClock()
   channels = new Map()
   done = []
   gate = undefined
-  removed = []
   rows = []
-  mayRead = true
+  stored = []
+  mayRead = () => true
   work = finish
   const delivery = {
     async channelOf({ tenant, name }: { readonly tenant: string; readonly name: string }) {
@@ -105,10 +107,7 @@ beforeEach(() => {
       if (channels.delete(key)) done.push(`end ${key}`)
     },
   }
-  const journal = {
-    change: (change: object) => void ('remove' in change && removed.push(change)),
-    whenStored: () => Promise.resolve(),
-  }
+  const journal = { change: (change: Change) => void stored.push(change), whenStored: () => Promise.resolve() }
   const kit = {
     clock,
     log: { warn() {}, info() {}, error() {} },
@@ -119,14 +118,18 @@ beforeEach(() => {
       stored: { journal, notifyGroups: [], notifyAlerts: [], alerts: () => rows },
       view: {
         tenants: () => ['default'],
-        readRights: () => ({ mayReadRemembered: () => mayRead, covers: () => true }),
+        readRights: () => ({
+          mayReadRemembered: (_owner: unknown, _metric: string, textOf: (name: string) => string | undefined) =>
+            mayRead(textOf),
+          covers: () => true,
+        }),
         waiting: () => [],
       },
     },
   }
   const log = { add: () => {}, forget: (place: string) => void done.push(`forget ${place}`) }
   const tokens = { issue: () => '' }
-  const isMuted = function* () {
+  const isMuted: IsMuted = function* () {
     yield
     return false
   }
@@ -193,10 +196,10 @@ it('nothing is kept of what one has told whose place a heartbeat takes', async (
   await notifiers.follow([put('pager')])
   notifiers.find('default', 'pager')?.observe(failure)
   await notifiers.follow([put('pager', 'send_resolved = false\n')])
-  expect(removed).toEqual([])
+  expect(stored.filter((change) => 'remove' in change)).toEqual([])
   await notifiers.follow([put('pager', '', HEARTBEAT)])
   const notifier = 'default/pager'
-  expect(removed).toMatchObject([
+  expect(stored.filter((change) => 'remove' in change)).toMatchObject([
     { remove: 'notify alert', notifier, fingerprint: 'f0' },
     { remove: 'notify group', notifier },
   ])
@@ -295,7 +298,7 @@ describe('an alert of a rule that is named like that of a notifier that fails', 
   ])('%s %s', (_which, _what, fails) => {
     const pager = notifiers.find('default', 'pager')
     if (fails) pager?.observe({ ...failure, fingerprint: known()[0]?.fingerprint ?? '' })
-    mayRead = false
+    mayRead = () => false
     clock.jumpWall(3_600_000)
     const { groups } = pager as { readonly groups: NotifyGroups }
     expect(finish(groups.next())?.alerts.map(({ kind }) => kind)).toEqual(fails ? ['failure'] : undefined)
@@ -319,4 +322,140 @@ it('what was lost is looked for when no transitions are under way any more, whic
   notifiers.sweep()
   expect(known()).toMatchObject([{ rule: 'Lost', state: 'firing' }])
   expect(done.filter((what) => what.startsWith('commit'))).toEqual(['commit 7 false'])
+})
+
+/** Alerts of these names fire. */
+function fire(...names: readonly string[]): void {
+  const times = { active: 1, fired: 1, kept: undefined, resolved: undefined, missing: undefined }
+  rows = names.map((name) => ({
+    rule: JSON.stringify(['default', 'f', 'g', name]),
+    labels: JSON.stringify([['alertname', name]]),
+    annotations: '[]',
+    state: 'firing',
+    value: '1',
+    ...times,
+  }))
+}
+
+/** The alerts that a notifier knows. */
+const knownTo = (name: string): readonly string[] =>
+  notifiers
+    .find('default', name)
+    ?.groups?.alerts()
+    .map(({ rule, state }) => `${rule} ${state}`) ?? []
+
+async function sweeps(): Promise<void> {
+  for (let times = 0; times < 5; times++) {
+    notifiers.sweep()
+    await turn()
+  }
+}
+
+/** What begins from now on does a step when it is told to. Gives what lets all of that go on until something holds, or to its end. */
+function inSteps(): (holds?: () => boolean) => void {
+  const waiting = new Set<() => boolean>()
+  work = (steps) =>
+    new Promise((resolve) => {
+      waiting.add(() => {
+        const { done, value } = steps.next()
+        if (done === true) resolve(value)
+        return done === true
+      })
+    })
+  return (holds = () => false) => {
+    for (let rounds = 0; rounds < 50 && !holds(); rounds++) for (const step of waiting) if (step()) waiting.delete(step)
+  }
+}
+
+it('a comparison ends with the notifier that began it, and the next one of its name makes it', async () => {
+  await notifiers.follow([put('pager')])
+  fire('A', 'B', 'C', 'D')
+  const old = notifiers.find('default', 'pager')
+  const step = inSteps()
+  const lost = lose(GapReason.restart)
+  step(() => knownTo('pager').length === 2)
+  await lost
+  expect(knownTo('pager')).toEqual(['A firing', 'B firing'])
+  work = finish
+  await notifiers.follow([put('pager', 'send_resolved = false\n')])
+  expect(knownTo('pager')).toEqual(['A firing', 'B firing', 'C firing', 'D firing'])
+  stored.splice(0)
+  step()
+  await sweeps()
+  expect(stored).toEqual([])
+  expect(old?.groups?.alertCount).toBe(2)
+})
+
+it('a comparison of a notifier that is removed stores nothing', async () => {
+  await notifiers.follow([put('pager')])
+  fire('A', 'B', 'C', 'D')
+  const step = inSteps()
+  const lost = lose(GapReason.restart)
+  step(() => knownTo('pager').length === 2)
+  await lost
+  await notifiers.follow([])
+  stored.splice(0)
+  step()
+  await turn()
+  expect(stored).toEqual([])
+})
+
+it('a comparison that waits for transitions is made by the next notifier of its name', async () => {
+  await notifiers.follow([put('pager')])
+  fire('Known')
+  await lose(GapReason.restart)
+  fire('Known', 'Lost')
+  const { counts } = (channels.get(CHANNEL) as Channel).delivered.queue
+  counts.queued = 1
+  await lose(GapReason.restart)
+  await notifiers.follow([put('pager', 'send_resolved = false\n')])
+  await sweeps()
+  expect(knownTo('pager')).toEqual(['Known firing'])
+  counts.queued = 0
+  await sweeps()
+  expect(knownTo('pager')).toEqual(['Known firing', 'Lost firing'])
+})
+
+it.each<[string, (table: NotifierTable) => NotifierTable]>([
+  ['matches', (table) => ({ ...table, match: [] })],
+  [
+    'may be read by its author',
+    (table) => ({ ...table, origin: { ...(table.origin as NotifierOrigin), author: 'bob' } }),
+  ],
+])('one that is changed tells of what fires already and %s now', async (_what, change) => {
+  const table = put('pager', "match = ['alertname=A']\n")
+  fire('A', 'B')
+  mayRead = (labels) => labels('alertname') === 'A'
+  await notifiers.follow([table])
+  await sweeps()
+  expect(knownTo('pager')).toEqual(['A firing'])
+  mayRead = () => true
+  await notifiers.follow([{ ...change(table), match: [] }])
+  await sweeps()
+  expect(knownTo('pager')).toEqual(['A firing', 'B firing'])
+  stored.splice(0)
+  await notifiers.follow([{ ...change(table), match: [], sendResolved: false }])
+  await sweeps()
+  // Nobody is told twice.
+  expect(stored.filter((change) => 'put' in change && change.put === 'notify alert')).toEqual([])
+})
+
+it('what is escalated while the next one is put again comes to that', async () => {
+  const pager = { ...put('pager'), escalateTo: 'second', escalateAfterMs: 300_000 }
+  const second = put('second', "match = ['alertname=Nothing']\n")
+  fire('A', 'B', 'C')
+  await notifiers.follow([pager, second])
+  expect(knownTo('pager')).toHaveLength(3)
+  clock.advance(400_000)
+  const step = inSteps()
+  notifiers.sweep()
+  step(() => knownTo('second').length === 1)
+  expect(knownTo('second')).toEqual(['A firing'])
+  work = finish
+  await notifiers.follow([pager, { ...second, sendResolved: false }])
+  step()
+  for (let times = 0; times < 5; times++) await turn()
+  await sweeps()
+  expect(knownTo('second')).toEqual(['A firing', 'B firing', 'C firing'])
+  expect(notifiers.find('default', 'pager')?.counts.escalated).toBe(3)
 })
