@@ -4,6 +4,7 @@
  */
 import type { Label } from '../../kit/delivered-values.ts'
 import { fingerprintOf } from '../../kit/fingerprint.ts'
+import type { Steps } from '../../kit/running.ts'
 import { type NotifiedAlert, textOfLabel } from './alert.ts'
 import type { InForce } from './in-force.ts'
 
@@ -26,19 +27,24 @@ export function failureOf(one: Failing, nowMs: number): NotifiedAlert | undefine
   return failingSinceMs !== undefined && nowMs - failingSinceMs >= waitMs ? alertOf(one, failingSinceMs) : undefined
 }
 
-/** To be called every second with all of a tenant. Tells the others of those that have failed for five minutes, or work again, or are gone. */
-export function tellOfFailures(all: readonly InForce[], nowMs: number): void {
+/**
+ * To be called every second with all of a tenant. Tells the others of those that have failed for five minutes, or work again, or are
+ * gone: in each step of one, or to one.
+ */
+export function* tellOfFailures(all: readonly InForce[], nowMs: number): Steps<void> {
+  const working = new Map<string, boolean>()
+  for (const one of all) working.set(one.table.name, works(one) && working.get(one.table.name) !== false)
   for (const one of all) {
     const failure = failureOf(one, nowMs)
-    if (failure === undefined) continue
-    for (const other of all) if (other.table.name !== one.table.name) other.observe(failure)
+    if (failure !== undefined) for (const other of all) if (other.table.name !== one.table.name) other.observe(failure)
+    yield
   }
-  for (const other of all)
-    for (const alert of other.failures()) {
-      const name = textOfLabel(alert, 'notifier')
-      if (all.filter(({ table }) => table.name === name).every(works))
+  for (const other of all) {
+    for (const alert of other.failures())
+      if (working.get(textOfLabel(alert, 'notifier')) !== false)
         other.observe({ ...alert, state: 'resolved', endedMs: nowMs })
-    }
+    yield
+  }
 }
 
 /** After a start nothing has been tried yet. */

@@ -31,6 +31,8 @@ export class Notifiers {
    * other, in the order in which it was decided: a channel that ends is never that of the next notifier of its name.
    */
   readonly #turns = new Map<string, Promise<void>>()
+  /** Tenants whose notifiers are being told of each other. */
+  readonly #tenantsTelling = new Set<string>()
   #isFirst = true
 
   constructor(kit: Kit, log: NotificationLog, isMuted: IsMuted, tokens: ButtonTokens) {
@@ -153,13 +155,23 @@ export class Notifiers {
   /** To be called every second. */
   sweep(): void {
     const nowMs = this.#services.kit.clock.wallMs()
-    for (const all of this.#byTenant.values()) tellOfFailures(all, nowMs)
+    for (const [tenant, all] of this.#byTenant) this.#tellOfFailures(tenant, all, nowMs)
     for (const notifier of this.running) {
       notifier.sweep()
       const { tenant, escalateTo } = notifier.table
       const next = escalateTo === undefined ? undefined : this.find(tenant, escalateTo)
       if (next !== undefined) notifier.escalate(next)
     }
+  }
+
+  #tellOfFailures(tenant: string, all: readonly InForce[], nowMs: number): void {
+    // Where that takes longer than a second, it is done again a second later.
+    if (this.#tenantsTelling.has(tenant)) return
+    this.#tenantsTelling.add(tenant)
+    const { poll } = this.#services.kit
+    void Promise.resolve(poll.work({ tenant }, tellOfFailures(all, nowMs))).finally(() =>
+      this.#tenantsTelling.delete(tenant),
+    )
   }
 
   stop(): void {

@@ -301,8 +301,8 @@ export class RunningNotifier implements InForce {
 
   observe(alert: NotifiedAlert): void {
     const { groups } = this
-    // It is said again when this one has begun.
-    if (this.#channel === undefined || groups === undefined) return
+    // It is said again when this one has begun, or to that in its place.
+    if (this.#channel === undefined || groups === undefined || this.#over.signal.aborted) return
     // That of a rule may have the same labels.
     const isKnown = this.#failures.has(alert.fingerprint) && groups.stateOf(alert) === 'firing'
     if (isKnown === (alert.state === 'firing') || !(isKnown || matchesAll(alert, this.#match))) return
