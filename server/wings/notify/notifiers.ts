@@ -54,16 +54,16 @@ export class Notifiers {
     const places = new Set(next.filter((one) => !(one instanceof Heartbeat)).map(({ table }) => notifierPlace(table)))
     if (this.#isFirst) this.#forgetOthers(places)
     const [wereThere, areThere] = [new Set(before), new Set(next)]
-    for (const notifier of before)
-      if (!areThere.has(notifier)) {
-        notifier.stop()
-        const place = notifierPlace(notifier.table)
-        if (places.has(place)) continue
-        notifier.groups?.end()
-        recovered.forget(place)
-      }
+    const gone = before.filter((notifier) => !areThere.has(notifier))
+    for (const notifier of gone) {
+      notifier.stop()
+      const place = notifierPlace(notifier.table)
+      if (places.has(place)) continue
+      notifier.groups?.end()
+      recovered.forget(place)
+    }
     const hasChanged = before.length !== next.length || next.some((notifier) => !wereThere.has(notifier))
-    const ended = hasChanged || this.#isFirst ? this.#endOthers(tables, before) : []
+    const ended = hasChanged || this.#isFirst ? this.#endOthers(tables, gone) : []
     this.#isFirst = false
     const fresh = next.filter((notifier) => !wereThere.has(notifier))
     await Promise.all([
@@ -103,14 +103,14 @@ export class Notifiers {
     })
   }
 
-  /** Ends what users had put and is gone, and halts the channels of what the configuration had. Gives what is settled then. */
-  #endOthers(tables: readonly NotifierTable[], before: readonly InForce[]): readonly Promise<void>[] {
+  /** Ends what users had put, of those that are `gone`, and halts the channels of what the configuration had. Gives what is settled then. */
+  #endOthers(tables: readonly NotifierTable[], gone: readonly InForce[]): readonly Promise<void>[] {
     const { log, peer } = this.#services.kit
     const known = new Set(tables.map((table) => `${table.tenant}/${notifierUser(table)}`))
     const places = new Set(tables.map(notifierPlace))
     const isKnown = (user: { readonly tenant: string; readonly name: string }): boolean =>
       known.has(`${user.tenant}/${user.name}`)
-    const put = before.filter(
+    const put = gone.filter(
       ({ table }) => table.origin !== undefined && !isKnown({ tenant: table.tenant, name: notifierUser(table) }),
     )
     for (const { table } of put) if (!places.has(notifierPlace(table))) this.#services.log.forget(notifierPlace(table))
@@ -182,8 +182,9 @@ export class Notifiers {
 function grouped(all: readonly InForce[], keyOf: (one: InForce) => string): ReadonlyMap<string, readonly InForce[]> {
   const groups = new Map<string, InForce[]>()
   for (const one of all) {
-    const group = groups.get(keyOf(one))
-    if (group === undefined) groups.set(keyOf(one), [one])
+    const key = keyOf(one)
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [one])
     else group.push(one)
   }
   return groups
