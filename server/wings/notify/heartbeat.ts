@@ -23,6 +23,7 @@ export class Heartbeat implements InForce {
   readonly counts: NotifierCounts = noneTold()
   readonly groups = undefined
   readonly isStopped = false
+  readonly isToStart = false
   failingSinceMs: number | undefined
   readonly #kit: HeartbeatKit
   #destination: NotifyDestination | undefined

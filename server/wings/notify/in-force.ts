@@ -16,6 +16,8 @@ export interface InForce extends StatusEntry {
   readonly failingSinceMs: number | undefined
   /** Whether it tells nobody until somebody does something about it. */
   readonly isStopped: boolean
+  /** Whether it could not begin, and is to be started again now. */
+  readonly isToStart: boolean
   /** Begins. Never rejects. */
   start(): Promise<void>
   /** What must be told may have changed. */

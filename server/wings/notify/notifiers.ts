@@ -157,6 +157,8 @@ export class Notifiers {
     const nowMs = this.#services.kit.clock.wallMs()
     for (const [tenant, all] of this.#byTenant) this.#tellOfFailures(tenant, all, nowMs)
     for (const notifier of this.running) {
+      const place = notifierPlace(notifier.table)
+      if (notifier.isToStart && !this.#turns.has(place)) void this.#inTurn(place, () => notifier.start())
       notifier.sweep()
       const { tenant, escalateTo } = notifier.table
       const next = escalateTo === undefined ? undefined : this.find(tenant, escalateTo)

@@ -26,6 +26,8 @@ import { Notifier } from './notifier.ts'
 import type { RecoveredGroups } from './recovered-groups.ts'
 
 const METRIC = 'alert'
+/** One that cannot begin is begun again after so long. */
+const AGAIN_MS = 10_000
 
 /** Whether nobody of a tenant is to be told of an alert, now. */
 export type IsMuted = (tenant: string, alert: NotifiedAlert) => Steps<boolean>
@@ -61,6 +63,8 @@ export class RunningNotifier implements InForce {
   /** The others of its tenant that fail, as far as it was told, by fingerprint. */
   readonly #failures = new Map<string, NotifiedAlert>()
   #problem = ''
+  /** Why it cannot begin, and when it tries again. */
+  #beginning = { problem: '', againMs: Number.POSITIVE_INFINITY }
   #isRemoved = false
   #isEscalating = false
   /** What it was told is to be compared with what fires. */
@@ -99,21 +103,50 @@ export class RunningNotifier implements InForce {
   /** Finds or makes its channel, and begins. */
   async start(): Promise<void> {
     const { name, tenant } = this.table
+    this.#beginning.againMs = Number.POSITIVE_INFINITY
     try {
       await this.#begin()
     } catch (error) {
-      this.#kit.log.error({ err: error, notifier: name, tenant }, 'a notifier cannot begin')
+      const problem = `it cannot begin: ${(error as Error).message}`
+      // The same is not logged again and again.
+      if (problem !== this.#beginning.problem)
+        this.#kit.log.error({ err: error, notifier: name, tenant }, 'a notifier cannot begin')
+      if (this.#over.signal.aborted) return
+      this.#beginning = { problem, againMs: this.#kit.clock.monotonicMs() + AGAIN_MS }
+      this.#changed(problem)
     }
   }
 
+  get isToStart(): boolean {
+    return !this.#over.signal.aborted && this.#kit.clock.monotonicMs() >= this.#beginning.againMs
+  }
+
   async #begin(): Promise<void> {
-    const { clock, log, peer, poll } = this.#kit
-    const { tenant, role, name, muteTimes, approvals } = this.table
+    const { name, tenant, approvals } = this.table
+    const channel = this.#channel ?? (await this.#goOn())
+    if (channel === undefined) return
+    await channel.bind({
+      metrics: (approvals ? [METRIC, PENDING] : [METRIC]).map((name) => ({ name, args: [] })),
+      signal: this.#over.signal,
+      refused: (metric, detail) => {
+        this.#problem = `${metric}: ${detail}`
+        this.#kit.log.error({ notifier: name, tenant, metric, detail }, 'the alerts of a notifier cannot be bound')
+      },
+    })
+    if (this.#over.signal.aborted) return
+    if (this.#problem === this.#beginning.problem) this.#changed('')
+    // What has fired before it was bound is told as well, what the one before it was not to tell, and what that had still to look for.
+    this.#compare()
+  }
+
+  /** Goes on from the one before it, on its channel; undefined if another one takes its place meanwhile. */
+  async #goOn(): Promise<OwnChannel | undefined> {
+    const { clock, peer, poll } = this.#kit
+    const { tenant, role, muteTimes } = this.table
     const inhibitions = await poll.work({ tenant }, this.#compile())
-    if (this.#over.signal.aborted) return
+    if (this.#over.signal.aborted) return undefined
     const channel = await peer.delivery.channelOf({ tenant, role, name: notifierUser(this.table) })
-    // Another table of its name may have taken its place meanwhile.
-    if (this.#over.signal.aborted) return
+    if (this.#over.signal.aborted) return undefined
     this.#channel = channel
     const before = this.#before
     this.#before = undefined
@@ -148,17 +181,7 @@ export class RunningNotifier implements InForce {
       deleted: () => this.#removed(),
     })
     this.#connection.begin()
-    await channel.bind({
-      metrics: (approvals ? [METRIC, PENDING] : [METRIC]).map((name) => ({ name, args: [] })),
-      signal: this.#over.signal,
-      refused: (metric, detail) => {
-        this.#problem = `${metric}: ${detail}`
-        log.error({ notifier: name, tenant, metric, detail }, 'the alerts of a notifier cannot be bound')
-      },
-    })
-    if (this.#over.signal.aborted) return
-    // What has fired before it was bound is told as well, what the one before it was not to tell, and what that had still to look for.
-    this.#compare()
+    return channel
   }
 
   /** In steps: a regular expression takes a while. */
@@ -417,8 +440,8 @@ export class RunningNotifier implements InForce {
 
   get #state(): string {
     if (this.isStopped) return 'stopped'
-    if (this.#notifier === undefined) return 'off'
-    return this.#problem === '' ? 'telling' : 'failed'
+    if (this.#problem !== '') return 'failed'
+    return this.#notifier === undefined ? 'off' : 'telling'
   }
 }
 

@@ -10,6 +10,7 @@ export class StoppedNotifier implements InForce {
   readonly table: NotifierTable
   readonly counts: NotifierCounts = noneTold()
   readonly isStopped = true
+  readonly isToStart = false
   readonly problem: string
   readonly failingSinceMs: number
   /** What was told before it stopped, from which another one goes on. */

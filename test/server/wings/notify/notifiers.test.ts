@@ -47,7 +47,9 @@ class Channel {
     this.#changed = changed
   }
 
-  async bind(): Promise<void> {}
+  async bind(): Promise<void> {
+    if (failing === 'bind') throw new Error('no room')
+  }
 
   attach(connection: ChannelConnection): void {
     this.connection = connection
@@ -72,6 +74,8 @@ let done: string[]
 let gate: Promise<void> | undefined
 let work: (steps: Steps<unknown>) => unknown
 let notifiers: Notifiers
+/** What cannot be done now. */
+let failing: 'channelOf' | 'bind' | undefined
 /** The alerts that there are. */
 let rows: AlertRow[]
 /** What was stored. */
@@ -84,6 +88,7 @@ beforeEach(() => {
   channels = new Map()
   done = []
   gate = undefined
+  failing = undefined
   rows = []
   stored = []
   mayRead = () => true
@@ -91,6 +96,7 @@ beforeEach(() => {
   const delivery = {
     async channelOf({ tenant, name }: { readonly tenant: string; readonly name: string }) {
       const key = `${tenant}/${name}`
+      if (failing === 'channelOf') throw new Error('no room')
       const channel = channels.get(key) ?? new Channel()
       channels.set(key, channel)
       done.push(`begin ${key}`)
@@ -307,9 +313,7 @@ describe('an alert of a rule that is named like that of a notifier that fails', 
 
 it('what was lost is looked for when no transitions are under way any more, which say it in order', async () => {
   await notifiers.follow([put('pager')])
-  const times = { active: 1, fired: 1, kept: undefined, resolved: undefined, missing: undefined }
-  const labels = JSON.stringify([['alertname', 'Lost']])
-  rows = [{ rule: '["default","f","g","Lost"]', labels, annotations: '[]', state: 'firing', value: '1', ...times }]
+  fire('Lost')
   const known = (): readonly unknown[] => notifiers.find('default', 'pager')?.groups?.alerts() ?? []
   const { counts } = (channels.get(CHANNEL) as Channel).delivered.queue
   counts.queued = 1
@@ -458,4 +462,39 @@ it('what is escalated while the next one is put again comes to that', async () =
   await sweeps()
   expect(knownTo('second')).toEqual(['A firing', 'B firing', 'C firing'])
   expect(notifiers.find('default', 'pager')?.counts.escalated).toBe(3)
+})
+
+it.each(['channelOf', 'bind'] as const)(
+  'one that cannot begin, since %s fails, says so, begins ten seconds later, and goes on from what was told',
+  async (what) => {
+    await notifiers.follow([put('pager')])
+    fire('A')
+    await lose(GapReason.restart)
+    failing = what
+    await notifiers.follow([put('pager', "match = ['alertname=Nothing']\n")])
+    const pager = notifiers.find('default', 'pager')
+    const said = () => [pager?.problem, pager?.status?.().state, pager?.failingSinceMs]
+    const failed = ['it cannot begin: no room', 'failed', clock.wallMs()]
+    expect(said()).toEqual(failed)
+    clock.advance(10_000)
+    await sweeps()
+    expect(said()).toEqual(failed)
+    failing = undefined
+    clock.advance(9_999)
+    await sweeps()
+    expect(said()).toEqual(failed)
+    clock.advance(1)
+    await sweeps()
+    expect([said(), knownTo('pager')]).toEqual([['', 'telling', undefined], ['A firing']])
+  },
+)
+
+it('one that could not begin and is removed begins no more', async () => {
+  failing = 'channelOf'
+  await notifiers.follow([put('pager')])
+  failing = undefined
+  await notifiers.follow([])
+  clock.advance(10_000)
+  await sweeps()
+  expect(channels.size).toBe(0)
 })
