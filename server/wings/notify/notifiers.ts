@@ -155,7 +155,7 @@ export class Notifiers {
   /** To be called every second. */
   sweep(): void {
     const nowMs = this.#services.kit.clock.wallMs()
-    for (const [tenant, all] of this.#byTenant) this.#tellOfFailures(tenant, all, nowMs)
+    for (const [tenant, all] of this.#byTenant) void this.#tellOfFailures(tenant, all, nowMs)
     for (const notifier of this.running) {
       const place = notifierPlace(notifier.table)
       if (notifier.isToStart && !this.#turns.has(place)) void this.#inTurn(place, () => notifier.start())
@@ -166,14 +166,19 @@ export class Notifiers {
     }
   }
 
-  #tellOfFailures(tenant: string, all: readonly InForce[], nowMs: number): void {
+  /** Never rejects: what a step throws is logged. */
+  async #tellOfFailures(tenant: string, all: readonly InForce[], nowMs: number): Promise<void> {
     // Where that takes longer than a second, it is done again a second later.
     if (this.#tenantsTelling.has(tenant)) return
     this.#tenantsTelling.add(tenant)
-    const { poll } = this.#services.kit
-    void Promise.resolve(poll.work({ tenant }, tellOfFailures(all, nowMs))).finally(() =>
-      this.#tenantsTelling.delete(tenant),
-    )
+    const { log, poll } = this.#services.kit
+    try {
+      await poll.work({ tenant }, tellOfFailures(all, nowMs))
+    } catch (error) {
+      log.error({ err: error, tenant }, 'the notifiers of a tenant cannot be told of those that fail')
+    } finally {
+      this.#tenantsTelling.delete(tenant)
+    }
   }
 
   stop(): void {

@@ -9,7 +9,7 @@ import type { Steps } from '../../kit/running.ts'
 import { alertOfRow, type NotifiedAlert, type QueryOf } from './alert.ts'
 import { alertOfPending, endedUnseen, isApproval, PENDING } from './approval-alerts.ts'
 import type { NotifierTable } from './bodies.ts'
-import type { ButtonTokens } from './button-tokens.ts'
+import { authorId, type ButtonTokens } from './button-tokens.ts'
 import { compareWithFiring } from './comparison.ts'
 import { type NotifierCounts, noneTold } from './counts.ts'
 import { notifyDestination } from './destination.ts'
@@ -28,6 +28,7 @@ import type { RecoveredGroups } from './recovered-groups.ts'
 const METRIC = 'alert'
 /** One that cannot begin is begun again after so long. */
 const AGAIN_MS = 10_000
+const BEGUN = { problem: '', againMs: Number.POSITIVE_INFINITY }
 
 /** Whether nobody of a tenant is to be told of an alert, now. */
 export type IsMuted = (tenant: string, alert: NotifiedAlert) => Steps<boolean>
@@ -62,9 +63,10 @@ export class RunningNotifier implements InForce {
   #connection: OwnConnection<Notifier> | undefined
   /** The others of its tenant that fail, as far as it was told, by fingerprint. */
   readonly #failures = new Map<string, NotifiedAlert>()
+  /** Why its receiver cannot be told. */
   #problem = ''
   /** Why it cannot begin, and when it tries again. */
-  #beginning = { problem: '', againMs: Number.POSITIVE_INFINITY }
+  #beginning = BEGUN
   #isRemoved = false
   #isEscalating = false
   /** What it was told is to be compared with what fires. */
@@ -103,17 +105,16 @@ export class RunningNotifier implements InForce {
   /** Finds or makes its channel, and begins. */
   async start(): Promise<void> {
     const { name, tenant } = this.table
-    this.#beginning.againMs = Number.POSITIVE_INFINITY
+    this.#beginning = { ...this.#beginning, againMs: Number.POSITIVE_INFINITY }
     try {
       await this.#begin()
     } catch (error) {
+      if (this.#over.signal.aborted) return
       const problem = `it cannot begin: ${(error as Error).message}`
       // The same is not logged again and again.
       if (problem !== this.#beginning.problem)
         this.#kit.log.error({ err: error, notifier: name, tenant }, 'a notifier cannot begin')
-      if (this.#over.signal.aborted) return
-      this.#beginning = { problem, againMs: this.#kit.clock.monotonicMs() + AGAIN_MS }
-      this.#changed(problem)
+      this.#changed(this.#problem, { problem, againMs: this.#kit.clock.monotonicMs() + AGAIN_MS })
     }
   }
 
@@ -122,21 +123,20 @@ export class RunningNotifier implements InForce {
   }
 
   async #begin(): Promise<void> {
-    const { name, tenant, approvals } = this.table
+    const { approvals } = this.table
     const channel = this.#channel ?? (await this.#goOn())
     if (channel === undefined) return
+    const refused: string[] = []
     await channel.bind({
       metrics: (approvals ? [METRIC, PENDING] : [METRIC]).map((name) => ({ name, args: [] })),
       signal: this.#over.signal,
-      refused: (metric, detail) => {
-        this.#problem = `${metric}: ${detail}`
-        this.#kit.log.error({ notifier: name, tenant, metric, detail }, 'the alerts of a notifier cannot be bound')
-      },
+      refused: (metric, detail) => refused.push(`${metric} cannot be bound: ${detail}`),
     })
     if (this.#over.signal.aborted) return
-    if (this.#problem === this.#beginning.problem) this.#changed('')
     // What has fired before it was bound is told as well, what the one before it was not to tell, and what that had still to look for.
     this.#compare()
+    if (refused.length > 0) throw new Error(refused.join('; '))
+    this.#changed(this.#problem, BEGUN)
   }
 
   /** Goes on from the one before it, on its channel; undefined if another one takes its place meanwhile. */
@@ -147,9 +147,7 @@ export class RunningNotifier implements InForce {
     if (this.#over.signal.aborted) return undefined
     const channel = await peer.delivery.channelOf({ tenant, role, name: notifierUser(this.table) })
     if (this.#over.signal.aborted) return undefined
-    this.#channel = channel
     const before = this.#before
-    this.#before = undefined
     const { journal } = peer.stored
     const place = this.#place
     const stored = before?.groups?.handOver() ?? this.#recovered.take(place)
@@ -171,7 +169,7 @@ export class RunningNotifier implements InForce {
       },
       isHeld: () => isMutedAt(muteTimes, clock.wallMs()),
     })
-    if (before !== undefined && before.table.origin?.author !== this.table.origin?.author) this.groups.forgetApprovals()
+    if (before !== undefined && authorId(before.table) !== authorId(this.table)) this.groups.forgetApprovals()
     for (const alert of this.groups.alerts())
       if (isFailure(alert) && alert.state === 'firing') this.#failures.set(alert.fingerprint, alert)
     this.#connection = new OwnConnection({
@@ -180,6 +178,8 @@ export class RunningNotifier implements InForce {
       make: () => this.#connected(channel),
       deleted: () => this.#removed(),
     })
+    this.#before = undefined
+    this.#channel = channel
     this.#connection.begin()
     return channel
   }
@@ -205,24 +205,39 @@ export class RunningNotifier implements InForce {
     const { groups } = this
     if (groups === undefined || !this.#isToCompare || this.#mustWait(groups)) return
     this.#isToCompare = false
-    const look = (): void => this.#notifier?.lookAgain()
-    void Promise.resolve(this.#kit.poll.work({ tenant: this.table.tenant }, this.#comparison(groups))).then(look)
+    void this.#work(this.#comparison(groups))
+  }
+
+  /** What it does of its own accord. Never rejects: what a step throws is logged. */
+  async #work(steps: Steps<void>): Promise<void> {
+    const { name, tenant } = this.table
+    try {
+      await this.#kit.poll.work({ tenant }, steps)
+    } catch (error) {
+      this.#kit.log.error({ err: error, notifier: name, tenant }, 'the work of a notifier has failed')
+    }
   }
 
   *#comparison(groups: NotifyGroups): Steps<void> {
     const losses = this.#losses.splice(0)
-    const isDone = yield* compareWithFiring({
-      groups,
-      firing: this.#wanted(),
-      mustWait: () => this.#mustWait(groups),
-      wallMs: () => this.#kit.clock.wallMs(),
-    })
-    if (isDone) {
-      for (const madeUp of losses) madeUp()
-      return
+    let isDone = false
+    try {
+      // What has begun or ended before it was bound is in no transition.
+      if (this.#inhibitions !== undefined) yield* this.#inhibitions.lookAgain()
+      isDone = yield* compareWithFiring({
+        groups,
+        firing: this.#wanted(),
+        mustWait: () => this.#mustWait(groups),
+        wallMs: () => this.#kit.clock.wallMs(),
+      })
+    } finally {
+      if (isDone) for (const madeUp of losses) madeUp()
+      else {
+        this.#losses.unshift(...losses)
+        this.#isToCompare = true
+      }
+      this.lookAgain()
     }
-    this.#losses.unshift(...losses)
-    this.#isToCompare = true
   }
 
   /** Whether transitions say in order what a comparison would say too early. Where there is no room for them, it makes some. */
@@ -336,15 +351,12 @@ export class RunningNotifier implements InForce {
   }
 
   escalate(next: InForce): void {
-    const { clock, poll } = this.#kit
-    const { tenant, escalateAfterMs } = this.table
+    const { clock } = this.#kit
+    const { escalateAfterMs } = this.table
     const dueMs = this.#isEscalating ? undefined : this.groups?.escalationMs(escalateAfterMs)
     if (dueMs === undefined || dueMs > clock.wallMs()) return
     this.#isEscalating = true
-    void Promise.resolve(poll.work({ tenant }, this.#escalation(next))).finally(() => {
-      this.#isEscalating = false
-      next.lookAgain()
-    })
+    void this.#work(this.#escalation(next))
   }
 
   /** What fires is what the rules say at this moment: what has ended, of which this notifier may not know yet, is not passed on. */
@@ -355,10 +367,15 @@ export class RunningNotifier implements InForce {
       this.counts.escalated++
       return true
     }
-    for (const alert of this.#firing()) {
-      if (this.#over.signal.aborted) return
-      if (alert !== undefined && this.groups !== undefined) yield* this.groups.escalate(alert, escalateAfterMs, pass)
-      yield
+    try {
+      for (const alert of this.#firing()) {
+        if (this.#over.signal.aborted) return
+        if (alert !== undefined && this.groups !== undefined) yield* this.groups.escalate(alert, escalateAfterMs, pass)
+        yield
+      }
+    } finally {
+      this.#isEscalating = false
+      next.lookAgain()
     }
   }
 
@@ -416,31 +433,33 @@ export class RunningNotifier implements InForce {
     this.#changed('its channel was removed')
   }
 
-  #changed(problem: string): void {
+  #changed(problem: string, beginning = this.#beginning): void {
     const { log } = this.#kit
     const { name, tenant, url } = this.table
-    if (problem !== '' && this.#problem === '')
-      log.warn({ notifier: name, tenant, url: url.shown, detail: problem }, 'a notifier cannot tell anybody')
-    if (problem === '' && this.#problem !== '')
-      log.info({ notifier: name, tenant, url: url.shown }, 'a notifier tells again')
-    if (problem === '') this.failingSinceMs = undefined
-    else this.failingSinceMs ??= this.#kit.clock.wallMs()
+    const before = this.problem
     this.#problem = problem
+    this.#beginning = beginning
+    const now = this.problem
+    if (now !== '' && before === '')
+      log.warn({ notifier: name, tenant, url: url.shown, detail: now }, 'a notifier cannot tell anybody')
+    if (now === '' && before !== '') log.info({ notifier: name, tenant, url: url.shown }, 'a notifier tells again')
+    if (now === '') this.failingSinceMs = undefined
+    else this.failingSinceMs ??= this.#kit.clock.wallMs()
   }
 
   get problem(): string {
-    return this.#problem
+    return this.#beginning.problem || this.#problem
   }
 
   status(): SensorStatus {
     const { name, url } = this.table
-    const detail = this.#problem === '' ? url.shown : `${url.shown}: ${this.#problem}`
+    const detail = this.problem === '' ? url.shown : `${url.shown}: ${this.problem}`
     return { name: `notify/${name}`, state: this.#state, detail, counters: { ...this.counts } }
   }
 
   get #state(): string {
     if (this.isStopped) return 'stopped'
-    if (this.#problem !== '') return 'failed'
+    if (this.problem !== '') return 'failed'
     return this.#notifier === undefined ? 'off' : 'telling'
   }
 }
