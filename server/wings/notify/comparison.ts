@@ -16,15 +16,16 @@ export interface ComparisonOptions {
 
 /**
  * What fires is taken, also where it has ended and fires again, and what was told and fires no more has ended. What waits for approval is
- * ended by the notifier itself. Returns false if it has to be done again later, because transitions came, or the notifier has stopped:
- * what was taken until then stays.
+ * ended by the notifier itself. Returns false if it has to be done again later, because transitions came, the notifier has stopped, or
+ * there was no room for all that fires: what was taken until then stays.
  */
 export function* compareWithFiring({ groups, firing, mustWait, wallMs }: ComparisonOptions): Steps<boolean> {
   const known = new Map(groups.alerts().map((alert) => [alert.fingerprint, alert]))
+  let isAllTaken = true
   for (const alert of firing) {
     if (mustWait()) return false
     // Before anything else can happen: later it may fire no more.
-    if (alert !== undefined && !groups.isKnownToFire(alert)) groups.take(alert, true)
+    if (alert !== undefined && !groups.isKnownToFire(alert) && !groups.take(alert, true)) isAllTaken = false
     if (alert !== undefined) known.delete(alert.fingerprint)
     yield
   }
@@ -36,5 +37,5 @@ export function* compareWithFiring({ groups, firing, mustWait, wallMs }: Compari
     if (isEnded) groups.take({ ...alert, state: 'resolved', endedMs }, true)
     yield
   }
-  return true
+  return isAllTaken
 }

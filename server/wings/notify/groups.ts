@@ -199,13 +199,13 @@ export class NotifyGroups {
     return [...members].map(({ alert }) => alert).filter((alert) => isApproval(alert) && alert.state === 'firing')
   }
 
-  /** When the next alert has waited for so long; undefined if none waits. */
+  /** When the next alert has waited for so long; undefined if none waits. Those of rules alone are escalated. */
   escalationMs(afterMs: number): number | undefined {
     const nowMs = this.#options.wallMs()
     let first: number | undefined
     for (const { members } of this.#groups.values())
       for (const { alert, waitingMs, isEscalated } of members.values()) {
-        if (alert.state !== 'firing' || isEscalated || isApproval(alert)) continue
+        if (alert.state !== 'firing' || isEscalated || alert.kind !== undefined) continue
         // Where the clock was set back it waits anew, which `escalate` begins.
         const dueMs = waitingMs > nowMs ? nowMs : waitingMs + afterMs
         if (first === undefined || dueMs < first) first = dueMs

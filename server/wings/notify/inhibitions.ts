@@ -72,16 +72,23 @@ export class Inhibitions {
     for (const { firing } of this.#inhibitions) for (const fingerprint of unseen) firing.delete(fingerprint)
   }
 
-  /** Takes what has become of an alert; returns whether others may be told, or not be told, now. */
+  /**
+   * Takes what has become of an alert; returns whether others may be told, or not be told, now. What is known already changes nothing:
+   * a transition that has to wait is given again and again.
+   */
   observe(alert: NotifiedAlert): boolean {
     let hasChanged = false
     this.#unseen?.delete(alert.fingerprint)
     for (const { source, target, equal, firing } of this.#inhibitions) {
       if (!matchesAll(alert, source)) continue
+      if (alert.state !== 'firing') {
+        if (firing.delete(alert.fingerprint)) hasChanged = true
+        continue
+      }
+      const [known, key, isTarget] = [firing.get(alert.fingerprint), keyOf(alert, equal), matchesAll(alert, target)]
+      if (known?.key === key && known.isTarget === isTarget) continue
+      firing.set(alert.fingerprint, { key, isTarget })
       hasChanged = true
-      if (alert.state === 'firing')
-        firing.set(alert.fingerprint, { key: keyOf(alert, equal), isTarget: matchesAll(alert, target) })
-      else firing.delete(alert.fingerprint)
     }
     return hasChanged
   }

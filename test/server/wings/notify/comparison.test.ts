@@ -83,6 +83,17 @@ it('stops when transitions come, between what fires and what has ended', () => {
   expect(states()).toEqual(['a firing', 'b firing', 'c firing'])
 })
 
+it('has to be done again where there was no room for what fires, and makes room meanwhile', () => {
+  for (let index = groups.alertCount; index < 20_000; index++) groups.take(alert(`h${index}`))
+  expect(groups.isFull).toBe(true)
+  expect(finish(comparing(alert('b'), alert('c')))).toBe(false)
+  expect(states()).not.toContain('c firing')
+  // Of the 19,998 others nobody was told, so they are known no more.
+  expect(states()).toEqual(['a resolved', 'b firing'])
+  expect(finish(comparing(alert('b'), alert('c')))).toBe(true)
+  expect(states()).toEqual(['a resolved', 'b firing', 'c firing'])
+})
+
 it('ends nothing that has fired again meanwhile', () => {
   const steps = comparing(undefined)
   steps.next()

@@ -399,6 +399,12 @@ describe('an alert that nobody acknowledges', () => {
     expect(passed).toEqual([])
   })
 
+  it('is never due where it is of a notifier that fails: nobody passes it on', () => {
+    bench.groups.take(bench.alert('a', 'resolved'))
+    bench.groups.take({ ...bench.alert('b'), kind: 'failure' })
+    expect(bench.groups.escalationMs(AFTER)).toBeUndefined()
+  })
+
   it('waits anew when it fires again', () => {
     bench.pass(900)
     escalate(fired)

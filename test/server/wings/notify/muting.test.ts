@@ -159,4 +159,13 @@ describe('inhibition', () => {
       false,
     ])
   })
+
+  it('says that nothing has changed where what it is given is known already', () => {
+    const inhibitions = finish(inhibitionsOf([RULE], () => []))
+    const ended = alert('HostDown', 'a', 'resolved')
+    const given = [alert('HostDown', 'a'), alert('HostDown', 'a'), ended, ended]
+    expect(given.map((one) => inhibitions.observe(one))).toEqual([true, false, true, false])
+    const other = { ...alert('HostDown', 'b'), fingerprint: 'HostDown a' }
+    expect([alert('HostDown', 'a'), other].map((one) => inhibitions.observe(one))).toEqual([true, true])
+  })
 })
