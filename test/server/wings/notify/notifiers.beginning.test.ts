@@ -3,7 +3,9 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { BasicType } from '../../../../protocol/monitor/constants.ts'
+import { XdrWriter } from '../../../../protocol/bytes/writer.ts'
+import { BasicType, GapReason } from '../../../../protocol/monitor/constants.ts'
+import { writeGap } from '../../../../protocol/monitor/message.ts'
 import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import type { OwnChannel, WantedBindings } from '../../../../server/kit/delivery.ts'
 import type { AlertRow } from '../../../../server/kit/expressions.ts'
@@ -28,6 +30,11 @@ let firing: string[]
 /** What the first alert that is looked at from now on throws. */
 let fault: Error | undefined
 let logged: string[]
+/** The transactions that were committed. */
+let committed: number[]
+let connection: ChannelConnection | undefined
+/** What reading the stored groups throws once. */
+let storedFault: Error | undefined
 
 beforeEach(() => {
   clock = new FakeClock()
@@ -36,12 +43,14 @@ beforeEach(() => {
   firing = []
   fault = undefined
   logged = []
-  let connection: ChannelConnection | undefined
+  committed = []
+  connection = undefined
+  storedFault = undefined
   const channel = {
     delivered: {
       owner: { tenant: 'default' },
       bindings: new Map(),
-      queue: { counts: { queued: 0, inFlight: 0 }, commit() {} },
+      queue: { counts: { queued: 0, inFlight: 0 }, commit: (id: number) => committed.push(id) },
       outbox: { drained() {}, failed() {} },
     },
     get state(): OwnChannel['state'] {
@@ -76,7 +85,12 @@ beforeEach(() => {
       },
       stored: {
         journal: { change() {}, whenStored: () => Promise.resolve() },
-        notifyGroups: [],
+        get notifyGroups() {
+          const error = storedFault
+          storedFault = undefined
+          if (error !== undefined) throw error
+          return []
+        },
         notifyAlerts: [],
         *alerts() {
           const error = fault
@@ -228,6 +242,31 @@ it('a comparison whose step throws is made again, and is logged', async () => {
   expect([known(), find().problem, logged]).toEqual([[], '', ['the work of a notifier has failed']])
   notifiers.sweep()
   expect(known()).toEqual(['A'])
+})
+
+it('a loss is committed when it is made up for, also where a step before that has thrown', async () => {
+  await notifiers.follow([table('pager', WAITS)])
+  firing = ['Lost']
+  fault = new Error('broken')
+  const writer = new XdrWriter()
+  writeGap(writer, { transaction: 7, metric: 1, count: 3, from: 0, to: 0, reason: GapReason.restart })
+  await new Promise<void>((written) => connection?.writeValues(writer.copy(), written))
+  expect([known(), committed, logged]).toEqual([[], [], ['the work of a notifier has failed']])
+  notifiers.sweep()
+  expect([known(), committed]).toEqual([['Lost'], [7]])
+})
+
+it('one whose groups cannot be made begins all of it later', async () => {
+  firing = ['A']
+  finding = () => {
+    storedFault = new Error('no room')
+  }
+  await notifiers.follow([table('pager', WAITS)])
+  expect([find().problem, connection]).toEqual(['it cannot begin: no room', undefined])
+  finding = () => {}
+  await again()
+  await eventually(() => expect([find().problem, known()]).toEqual(['', ['A']]))
+  expect(connection).toBeDefined()
 })
 
 it('what a step of an escalation throws is logged, and it is passed on later', async () => {
