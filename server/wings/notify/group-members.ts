@@ -88,12 +88,17 @@ export function isChange({ alert, told, hasFiredAgain }: Member): boolean {
   return alert.state === 'firing' ? told === 'nothing' || hasFiredAgain : told === 'firing'
 }
 
-/** A clock that was set back must not keep anybody waiting for longer: nothing was told later than now. */
-export function moveBack(group: Group, nowMs: number): void {
-  const aheadMs = group.toldMs - nowMs
-  if (aheadMs <= 0) return
-  group.toldMs = nowMs
-  if (group.dueMs > 0) group.dueMs -= aheadMs
+/** A clock that was set back by so much must not keep anybody waiting for longer. A time stays one where it would be before 1970. */
+export function moveBack(group: Group, backMs: number): void {
+  if (group.toldMs > 0) group.toldMs = Math.max(1, group.toldMs - backMs)
+  if (group.dueMs > 0) group.dueMs = Math.max(1, group.dueMs - backMs)
+}
+
+/** When a group is due that another process has left: its clock may have been ahead, so no later than by the waiting times from now. */
+export function dueAtStart({ toldMs, dueMs, members }: Group, rules: GroupingRules, nowMs: number): number {
+  const { groupWaitMs, groupIntervalMs, repeatIntervalMs } = rules
+  const waitMs = [...members.values()].some(isChange) ? groupIntervalMs : repeatIntervalMs
+  return Math.min(dueMs || nowMs, nowMs + (toldMs === 0 ? groupWaitMs : waitMs))
 }
 
 export function keyOf(labels: readonly Label[]): string {

@@ -11,6 +11,7 @@ import { APPROVALS_GROUP, groupTimesOf, isApproval } from './approval-alerts.ts'
 import type { ButtonClaim } from './button-tokens.ts'
 import {
   alertRow,
+  dueAtStart,
   earlier,
   type Group,
   type GroupingRules,
@@ -60,6 +61,8 @@ export class NotifyGroups {
   #sending: Group | undefined
   /** Another one goes on from it, or nothing of it is kept: what is still under way takes and stores nothing. */
   #isOver = false
+  /** When the time was looked at last, by the clock as it was then. */
+  #lookedMs = 0
 
   constructor(options: NotifyGroupsOptions) {
     this.#options = options
@@ -73,7 +76,7 @@ export class NotifyGroups {
       group.sending = notification
       this.#sending ??= group
     }
-    const nowMs = options.wallMs()
+    const nowMs = this.#now()
     for (const row of options.alerts) {
       const member = memberOf(row, nowMs)
       this.#groupOf(this.#labelsOf(member.alert)).members.set(member.alert.fingerprint, member)
@@ -81,11 +84,11 @@ export class NotifyGroups {
     }
     // Groups may have been made by other labels, and be told by other times: all are looked at now.
     for (const group of [...this.#groups.values()]) {
-      moveBack(group, nowMs)
-      const isTold = [...group.members.values()].some(({ told }) => told === 'firing')
-      if (isTold && group.toldMs === 0) group.toldMs = nowMs
+      // Nothing was told later than now.
+      moveBack(group, Math.max(0, group.toldMs - nowMs))
+      if (group.toldMs === 0 && [...group.members.values()].some(({ told }) => told === 'firing')) group.toldMs = nowMs
       if (group.members.size === 0 && group.sending === undefined) this.#end(group)
-      else if (group.sending === undefined) this.#plan(group, Math.min(group.dueMs || nowMs, nowMs + this.#longestMs))
+      else if (group.sending === undefined) this.#plan(group, dueAtStart(group, options.rules, nowMs))
     }
   }
 
@@ -112,7 +115,7 @@ export class NotifyGroups {
    */
   take(alert: NotifiedAlert, isAfterLoss = false): boolean {
     if (this.#isOver) return false
-    const { rules, wallMs } = this.#options
+    const { rules } = this.#options
     const labels = this.#labelsOf(alert)
     const { fingerprint, state } = alert
     const known = this.#groups.get(keyOf(labels))?.members.get(fingerprint)
@@ -121,8 +124,7 @@ export class NotifyGroups {
     const group = this.#groupOf(labels)
     const isTold = known === undefined || known.isMuted || !isChange(known)
     if (rules.groupIntervalMs === 0 && !isTold && !isAfterLoss) return false
-    const nowMs = wallMs()
-    moveBack(group, nowMs)
+    const nowMs = this.#now()
     const isAnother = known !== undefined && known.alert.firedMs !== alert.firedMs
     const goesOn = known?.alert.state === 'firing' && state === 'firing' && !isAnother
     const member: Member = {
@@ -143,7 +145,7 @@ export class NotifyGroups {
     this.#put(group, member)
     const { groupWaitMs, groupIntervalMs } = groupTimesOf(alert, rules)
     const waitMs = group.toldMs === 0 ? groupWaitMs : Math.max(0, group.toldMs + groupIntervalMs - nowMs)
-    if (group.sending === undefined) this.#plan(group, earlier(group.dueMs, nowMs + Math.min(waitMs, this.#longestMs)))
+    if (group.sending === undefined) this.#plan(group, earlier(group.dueMs, nowMs + waitMs))
     return true
   }
 
@@ -263,13 +265,12 @@ export class NotifyGroups {
     if (this.#isOver) return undefined
     if (this.#sending?.sending !== undefined) return this.#sending.sending
     if (this.#options.isHeld()) return undefined
-    const nowMs = this.#options.wallMs()
-    for (const group of this.#groups.values()) moveBack(group, nowMs)
+    const nowMs = this.#now()
     const due = [...this.#groups.values()].filter((group) => this.#isDue(group, nowMs))
     for (const group of due.sort((one, other) => one.dueMs - other.dueMs)) {
       // What comes meanwhile may have given it another time.
-      if (!this.#isDue(group, nowMs)) continue
-      const notification = yield* this.#begin(group, nowMs)
+      if (!this.#isDue(group, this.#now())) continue
+      const notification = yield* this.#begin(group)
       if (notification !== undefined) return notification
       yield
     }
@@ -277,9 +278,16 @@ export class NotifyGroups {
   }
 
   #isDue(group: Group, nowMs: number): boolean {
-    if (!this.#isThere(group) || group.dueMs === 0) return false
-    // A clock that was set back must not keep anybody waiting for longer.
-    return group.dueMs <= nowMs || group.dueMs > nowMs + this.#longestMs + MUTED_MS
+    return this.#isThere(group) && group.dueMs > 0 && group.dueMs <= nowMs
+  }
+
+  /** All times of groups come from here: where the clock was set back, they go back with it. */
+  #now(): number {
+    const nowMs = this.#options.wallMs()
+    const backMs = this.#lookedMs - nowMs
+    this.#lookedMs = nowMs
+    if (backMs > 0) for (const group of this.#groups.values()) moveBack(group, backMs)
+    return nowMs
   }
 
   #isThere(group: Group): boolean {
@@ -297,7 +305,7 @@ export class NotifyGroups {
 
   /** All groups are looked at now: what must be told may have changed. */
   lookAgain(): void {
-    const nowMs = this.#options.wallMs()
+    const nowMs = this.#now()
     for (const group of this.#groups.values())
       if (group.sending === undefined && [...group.members.values()].some(({ isMuted }) => isMuted))
         this.#plan(group, earlier(group.dueMs, nowMs))
@@ -307,10 +315,10 @@ export class NotifyGroups {
   told(notification: Notification): void {
     const group = this.#groups.get(keyOf(notification.groupLabels))
     if (group?.sending?.key !== notification.key) return
-    const { rules, wallMs } = this.#options
+    const { rules } = this.#options
     group.sending = undefined
     this.#sending = [...this.#groups.values()].find(({ sending }) => sending !== undefined)
-    const nowMs = wallMs()
+    const nowMs = this.#now()
     for (const { fingerprint, state, firedMs } of notification.alerts) {
       const member = group.members.get(fingerprint)
       group.repeated.add(fingerprint)
@@ -354,7 +362,7 @@ export class NotifyGroups {
     this.#end(group)
   }
 
-  *#begin(group: Group, nowMs: number): Steps<Notification | undefined> {
+  *#begin(group: Group): Steps<Notification | undefined> {
     const { rules } = this.#options
     const looked = {
       changed: new Map<string, NotifiedAlert>(),
@@ -370,13 +378,14 @@ export class NotifyGroups {
       for (const alerts of Object.values(looked)) alerts.delete(fingerprint)
       const member = group.members.get(fingerprint)
       if (member === undefined) continue
-      const verdict = yield* this.#verdictOn(member, nowMs)
+      const verdict = yield* this.#verdictOn(member)
       if (verdict === 'over') this.#forget(group, fingerprint)
       else if (verdict === 'muted') looked.muted.add(fingerprint)
       else looked[verdict].set(fingerprint, member.alert)
     }
     group.unseen = undefined
     if (this.#isOver || !this.#isThere(group)) return undefined
+    const nowMs = this.#now()
     const [changed, same] = [[...looked.changed.values()], [...looked.same.values()]]
     const muted = looked.muted.size
     const isRepetition = changed.length === 0 && nowMs - group.toldMs >= rules.repeatIntervalMs
@@ -391,11 +400,8 @@ export class NotifyGroups {
       .map((alert) => (alert.state === 'firing' ? { ...alert, ...saidOf(alert) } : alert))
     if (alerts.length === 0) {
       group.repeated = new Set()
-      return this.#postpone(
-        group,
-        same.length > 0 ? nowMs + rules.repeatIntervalMs : 0,
-        muted > 0 ? nowMs + MUTED_MS : 0,
-      )
+      const nextMs = same.length > 0 ? nowMs + rules.repeatIntervalMs : 0
+      return this.#postpone(group, nextMs, muted > 0 ? nowMs + MUTED_MS : 0)
     }
     group.number++
     group.dueMs = 0
@@ -411,7 +417,7 @@ export class NotifyGroups {
     return group.sending
   }
 
-  *#verdictOn(member: Member, nowMs: number): Steps<TellingVerdict> {
+  *#verdictOn(member: Member): Steps<TellingVerdict> {
     const { rules, isMuted, mayTell } = this.#options
     const { alert, told } = member
     if (!mayTell(alert)) {
@@ -420,11 +426,11 @@ export class NotifyGroups {
     }
     if (alert.state === 'resolved') {
       if (rules.sendResolved && told === 'firing') return 'changed'
-      return this.#isRepeated(alert, nowMs) ? 'same' : 'over'
+      return this.#isRepeated(alert, this.#now()) ? 'same' : 'over'
     }
     const wasMuted = member.isMuted
     member.isMuted = yield* isMuted(alert)
-    if (wasMuted && !member.isMuted) member.waitingMs = nowMs
+    if (wasMuted && !member.isMuted) member.waitingMs = this.#now()
     if (member.isMuted && !(rules.repeatsMuted && told === 'firing')) return 'muted'
     return isChange(member) ? 'changed' : 'same'
   }
@@ -444,11 +450,6 @@ export class NotifyGroups {
   #plan(group: Group, dueMs: number): void {
     group.dueMs = dueMs
     this.#store(group)
-  }
-
-  get #longestMs(): number {
-    const { groupWaitMs, groupIntervalMs, repeatIntervalMs } = this.#options.rules
-    return Math.max(groupWaitMs, groupIntervalMs, repeatIntervalMs)
   }
 
   #labelsOf(alert: KnownAlert): readonly Label[] {

@@ -96,12 +96,6 @@ describe('a group', () => {
     expect(bench.told()).toEqual([])
     expect(bench.groups.alertCount).toBe(0)
   })
-
-  it('waits no longer where the clock was set back', () => {
-    bench.groups.take(bench.alert('a'))
-    bench.pass(-86_400)
-    expect(bench.told()).toEqual(['a firing'])
-  })
 })
 
 describe('when another one goes on from it, or nothing is kept,', () => {
@@ -284,32 +278,6 @@ describe('a process that takes over', () => {
     bench.groups.take(bench.alert('a', 'resolved'))
     bench.pass(300)
     expect(bench.told()).toEqual(['a resolved'])
-  })
-})
-
-describe('where the clock was ahead and is set right', () => {
-  const AHEAD = 18_000
-  beforeEach(() => {
-    bench.groups.take(bench.alert('a'))
-    bench.pass(30)
-    expect(bench.told()).toEqual(['a firing'])
-  })
-
-  it.each([false, true])('a new alert waits for the interval of its group, over a restart: %s', (isRestarted) => {
-    bench.pass(-AHEAD)
-    if (isRestarted) bench.start()
-    bench.groups.take(bench.alert('b'))
-    bench.pass(300)
-    expect(bench.told()).toEqual(['b firing, a firing'])
-  })
-
-  it.each([false, true])('so does one that waited for that already, over a restart: %s', (isRestarted) => {
-    bench.groups.take(bench.alert('b'))
-    bench.pass(-3_600)
-    if (isRestarted) bench.start()
-    expect(bench.told()).toEqual([])
-    bench.pass(300)
-    expect(bench.told()).toEqual(['b firing, a firing'])
   })
 })
 
